@@ -1,0 +1,208 @@
+//! How texts are read: the alphabet of the reference, and short labels for long names.
+//!
+//! The heuristic suite and the difficulty score are fixed by a Python reference, so "word", "space"
+//! and "digit" must mean here what they mean there. Everything has an ASCII fast path, because nearly
+//! all agent text is ASCII.
+
+use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
+
+/// A word character: a letter, any kind of number, or the underscore. Not a combining mark.
+pub fn is_word(c: char) -> bool {
+    if c.is_ascii() {
+        return c.is_ascii_alphanumeric() || c == '_';
+    }
+    matches!(
+        c.general_category_group(),
+        GeneralCategoryGroup::Letter | GeneralCategoryGroup::Number
+    )
+}
+
+/// White space, including the four ASCII separators U+001C to U+001F.
+pub fn is_space(c: char) -> bool {
+    c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
+}
+
+/// A decimal digit of any script.
+pub fn is_digit(c: char) -> bool {
+    c.is_ascii_digit() || (!c.is_ascii() && c.general_category() == GeneralCategory::DecimalNumber)
+}
+
+/// How many words there are between white space.
+pub fn word_count(text: &str) -> u32 {
+    let mut count = 0_u32;
+    let mut in_word = false;
+    if text.is_ascii() {
+        for &byte in text.as_bytes() {
+            let space = matches!(byte, b' ' | 0x09..=0x0d | 0x1c..=0x1f);
+            count += u32::from(!space && !in_word);
+            in_word = !space;
+        }
+        return count;
+    }
+    for c in text.chars() {
+        let space = is_space(c);
+        count += u32::from(!space && !in_word);
+        in_word = !space;
+    }
+    count
+}
+
+/// The text without white space at its ends.
+pub fn trim(text: &str) -> &str {
+    text.trim_matches(is_space)
+}
+
+/// Nothing but white space.
+pub fn is_blank(text: &str) -> bool {
+    text.chars().all(is_space)
+}
+
+/// Lower case, without copying when a case-insensitive ASCII search will do.
+///
+/// ASCII text is returned as it is: search it with an ASCII-case-insensitive matcher. Only text
+/// with other letters needs the full mapping, because some of them become ASCII (U+212A is `k`).
+pub(crate) fn searchable(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) }
+}
+
+/// The first `max` characters.
+pub fn head(text: &str, max: usize) -> &str {
+    match text.char_indices().nth(max) {
+        Some((end, _)) => &text[..end],
+        None => text,
+    }
+}
+
+/// The last `max` characters.
+pub fn tail(text: &str, max: usize) -> &str {
+    let skip = text.chars().count().saturating_sub(max);
+    match text.char_indices().nth(skip) {
+        Some((start, _)) => &text[start..],
+        None => "",
+    }
+}
+
+/// A 64-bit fingerprint for comparing texts that are too long to keep.
+///
+/// It may differ between releases of the compiler. It never leaves memory: a run is rebuilt by replay.
+pub(crate) fn fingerprint(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// A name that is compared in full and shown in short.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Label {
+    fingerprint: u64,
+    shown: Box<str>,
+}
+
+impl Label {
+    pub(crate) fn new(text: &str) -> Self {
+        Self { fingerprint: fingerprint(text), shown: shown(text).into() }
+    }
+
+    /// The same name, even where it was too long to be kept whole.
+    pub(crate) fn is(&self, text: &str) -> bool {
+        self.fingerprint == fingerprint(text)
+    }
+
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.shown.len()
+    }
+}
+
+/// Names longer than this are cut where people or models read them.
+pub(crate) const SHOWN_CHARS_MAX: usize = 80;
+
+/// A name as it may stand in evidence and advice: one line, short, no control characters.
+pub(crate) fn shown(text: &str) -> String {
+    let mut line = String::new();
+    let mut gap = false;
+    for c in trim(head(text, 4 * SHOWN_CHARS_MAX)).chars() {
+        if is_space(c) || c.is_control() {
+            gap = true;
+            continue;
+        }
+        if std::mem::take(&mut gap) && !line.is_empty() {
+            line.push(' ');
+        }
+        // A back-tick would end the quotation in which advice shows names.
+        line.push(if c == '`' { '\'' } else { c });
+    }
+    if line.chars().count() > SHOWN_CHARS_MAX {
+        let mut cut = head(&line, SHOWN_CHARS_MAX - 1).to_owned();
+        cut.push('…');
+        return cut;
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_alphabet_of_the_reference() {
+        let cases = [
+            // (character, word, space, digit)
+            ('a', true, false, false),
+            ('_', true, false, false),
+            ('-', false, false, false),
+            ('7', true, false, true),
+            ('\u{1c}', false, true, false),
+            ('\u{a0}', false, true, false),
+            ('é', true, false, false),
+            ('½', true, false, false),
+            ('²', true, false, false),
+            ('٣', true, false, true),
+            ('\u{301}', false, false, false), // a combining mark is no word character
+            ('Ⓐ', false, false, false),       // a symbol, though Unicode calls it alphabetic
+            ('字', true, false, false),
+        ];
+        for (c, word, space, digit) in cases {
+            assert_eq!((is_word(c), is_space(c), is_digit(c)), (word, space, digit), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn words_are_counted_as_the_reference_splits_them() {
+        for (text, count) in [
+            ("", 0),
+            ("  ", 0),
+            ("a b", 2),
+            ("a\u{1c}b\n c ", 3),
+            ("é\u{a0}b", 2),
+            ("a\u{200b}b", 1),
+        ] {
+            assert_eq!(word_count(text), count, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn labels_compare_whole_and_show_short() {
+        let long = "x".repeat(200);
+        let label = Label::new(&long);
+        assert!(label.is(&long));
+        assert!(!label.is(&"x".repeat(201)));
+        assert_eq!(label.shown().chars().count(), SHOWN_CHARS_MAX);
+        assert_eq!(shown("  a\n\tb`c\u{7} "), "a b'c");
+    }
+
+    #[test]
+    fn head_and_tail_count_characters() {
+        assert_eq!(
+            (head("añb", 2), tail("añb", 2), head("a", 5), tail("a", 5)),
+            ("añ", "ñb", "a", "a")
+        );
+        assert_eq!(tail("abc", 0), "");
+    }
+}
