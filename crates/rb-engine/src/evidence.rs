@@ -1,0 +1,118 @@
+//! Why a monitor reads what it reads: the steps, names and counts behind a score.
+
+use crate::step::StepIndex;
+use crate::text::shown;
+
+/// At most this many steps are cited: the first, then the most recent.
+pub const EVIDENCE_STEPS_MAX: usize = 6;
+
+/// What a monitor saw. Every reading above zero carries one.
+///
+/// Names are short and on one line; texts that came back from tools never appear here.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Evidence {
+    /// Which of the monitor's patterns it was, in snake case.
+    pub kind: &'static str,
+    /// The steps involved, in order.
+    pub steps: Vec<StepIndex>,
+    /// How often it happened.
+    pub count: u32,
+    /// The number at which the reading is full, where there is one.
+    pub limit: Option<u32>,
+    /// The tool involved.
+    pub tool: Option<Box<str>>,
+    /// The file involved.
+    pub path: Option<Box<str>>,
+    /// The words involved; always the agent's own or ours.
+    pub phrase: Option<Box<str>>,
+}
+
+impl Evidence {
+    /// Evidence of one kind, seen this often.
+    pub fn new(kind: &'static str, count: u32) -> Self {
+        Self { kind, count, ..Self::default() }
+    }
+
+    /// With the steps involved; cut to the first and the most recent ones.
+    #[must_use]
+    pub fn at(mut self, steps: impl IntoIterator<Item = StepIndex>) -> Self {
+        self.steps = steps.into_iter().collect();
+        self.steps.dedup();
+        if self.steps.len() > EVIDENCE_STEPS_MAX {
+            self.steps.drain(1..=self.steps.len() - EVIDENCE_STEPS_MAX);
+        }
+        self
+    }
+
+    /// With the number at which the reading is full.
+    #[must_use]
+    pub fn of(self, limit: u32) -> Self {
+        Self { limit: Some(limit), ..self }
+    }
+
+    /// With the tool involved.
+    #[must_use]
+    pub fn tool(self, tool: &str) -> Self {
+        Self { tool: name(tool), ..self }
+    }
+
+    /// With the file involved.
+    #[must_use]
+    pub fn path(self, path: &str) -> Self {
+        Self { path: name(path), ..self }
+    }
+
+    /// With the words involved.
+    #[must_use]
+    pub fn phrase(self, phrase: &str) -> Self {
+        Self { phrase: name(phrase), ..self }
+    }
+
+    /// "step 4", "steps 4 and 7", "steps 4, 7 and 9".
+    pub fn steps_in_words(&self) -> String {
+        match self.steps.as_slice() {
+            [] => "this run".to_owned(),
+            [only] => format!("step {only}"),
+            [most @ .., last] => {
+                let most: Vec<String> = most.iter().map(ToString::to_string).collect();
+                format!("steps {} and {last}", most.join(", "))
+            }
+        }
+    }
+
+    /// "steps 3 to 7", or "step 3" where both are the same.
+    pub fn span_in_words(&self) -> String {
+        match (self.steps.first(), self.steps.last()) {
+            (Some(first), Some(last)) if first != last => format!("steps {first} to {last}"),
+            _ => self.steps_in_words(),
+        }
+    }
+}
+
+fn name(text: &str) -> Option<Box<str>> {
+    let short = shown(text);
+    (!short.is_empty()).then(|| short.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_bounded_and_read_well() {
+        let cases = [
+            (vec![], "this run", "this run"),
+            (vec![4], "step 4", "step 4"),
+            (vec![4, 4], "step 4", "step 4"),
+            (vec![4, 7], "steps 4 and 7", "steps 4 to 7"),
+            (vec![1, 2, 3, 4, 5, 6, 7, 8], "steps 1, 4, 5, 6, 7 and 8", "steps 1 to 8"),
+        ];
+        for (steps, words, span) in cases {
+            let evidence = Evidence::new("x", 1).at(steps.into_iter().map(StepIndex));
+            assert_eq!(
+                (evidence.steps_in_words().as_str(), evidence.span_in_words().as_str()),
+                (words, span)
+            );
+        }
+    }
+}

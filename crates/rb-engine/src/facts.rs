@@ -1,0 +1,27 @@
+//! What several readers want to know of one step, found out once.
+
+use crate::lexicon::{ObservationLooks, ThoughtWords};
+use crate::step::Step;
+
+/// A step and what a first reading of its texts shows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Facts<'a> {
+    pub(crate) step: Step<'a>,
+    pub(crate) thought: ThoughtWords,
+    pub(crate) observation: ObservationLooks,
+}
+
+impl<'a> Facts<'a> {
+    pub(crate) fn of(step: Step<'a>) -> Self {
+        Self {
+            step,
+            thought: ThoughtWords::of(step.thought),
+            observation: ObservationLooks::of(step.observation),
+        }
+    }
+
+    /// The host says so, or the observation looks like it.
+    pub(crate) fn failed(&self) -> bool {
+        self.step.is_error || self.observation.failed
+    }
+}

@@ -1,0 +1,99 @@
+//! `call_count`: how much of the expected number of tool calls is used up.
+//!
+//! **Rule.** Calls so far divided by the budget, at most 1.
+//!
+//! **Fires at** 0.6: the twelfth call, with the default budget of 20.
+//!
+//! **State.** One counter. Cost per step: constant.
+//!
+//! **Blind spots.** Knows nothing of the task: a long run is not a bad run. Set the budget to what your
+//! agent usually needs, or lower the weight.
+
+use super::{Monitor, MonitorSpec, ProfileWeights, SettingsError, Sign, Suite, at_least};
+use crate::evidence::Evidence;
+use crate::facts::Facts;
+use crate::step::StepIndex;
+
+pub(super) static SPEC: MonitorSpec = MonitorSpec {
+    id: "call_count",
+    suite: Suite::Heuristic,
+    summary: "Much of the expected number of tool calls is used up.",
+    fire_at: super::DEFAULT_FIRE_THRESHOLD,
+    failure_type: "budget_overrun",
+    weights: ProfileWeights { coding: 0.15, pr_review: 0.20, qa: 0.20 },
+    build: Some(|settings| {
+        Box::new(CallCount { budget: settings.call_count.budget, calls: 0, last: StepIndex(0) })
+    }),
+    advice,
+};
+
+/// What a user may set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallCountSettings {
+    /// This many calls read 1.
+    pub budget: u32,
+}
+
+impl Default for CallCountSettings {
+    fn default() -> Self {
+        Self { budget: 20 }
+    }
+}
+
+impl CallCountSettings {
+    pub(super) fn check(self) -> Result<(), SettingsError> {
+        at_least("call_count.budget", self.budget, 1)
+    }
+}
+
+struct CallCount {
+    budget: u32,
+    calls: u32,
+    last: StepIndex,
+}
+
+impl Monitor for CallCount {
+    fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign {
+        if facts.step.action.is_some() {
+            self.calls = self.calls.saturating_add(1);
+            self.last = at;
+        }
+        Sign::new((f64::from(self.calls) / f64::from(self.budget)).min(1.0), || {
+            Evidence::new("calls_used", self.calls).of(self.budget).at([self.last])
+        })
+    }
+
+    fn heap_bytes(&self) -> usize {
+        0
+    }
+}
+
+fn advice(seen: &Evidence) -> String {
+    format!(
+        "{} tool calls so far, where about {} were expected ({}). It may be time to say what is still \
+         missing for the task, leave out what is not needed, and either finish or name the one next \
+         step that matters most.",
+        seen.count,
+        seen.limit.unwrap_or_default(),
+        seen.steps_in_words(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::{check, repeat};
+
+    #[test]
+    fn the_twelfth_call_fires() {
+        check(
+            "call_count",
+            &format!(
+                "{}
+                read f => x           | 0.60 FIRED
+                think almost there    | 0.60 FIRED
+                ",
+                repeat(11, |n| format!("read f => x | {:.2}", f64::from(n + 1) / 20.0))
+            ),
+        );
+    }
+}

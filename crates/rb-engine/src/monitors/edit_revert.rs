@@ -1,0 +1,305 @@
+//! `edit_revert`: edits that undo each other, or fail and are tried again.
+//!
+//! **Rule.** Of the last three edits, the newest is closer to the oldest than to the one between, by more than
+//! `revert_margin` of their three-character pieces: 1. Or: the same file is edited, an error follows, and it is
+//! edited again; the file with most such cycles reads `cycles / cycles_full`. The larger of both counts.
+//!
+//! **Fires at** 0.6: a revert, or the second cycle on one file.
+//!
+//! **State.** The pieces of two edits and a count per file with cycles, of at most [`FILES_MAX`] files; beyond
+//! that the files counted longest ago are forgotten. Cost per step: constant, for an edit its own length.
+//!
+//! **Blind spots.** An edit is known by the tool's name, its file by the first thing in the argument that looks
+//! like one, and a structured argument is not read at all. Edits inside shell commands are not seen.
+
+use std::collections::VecDeque;
+
+use super::trigrams::Trigrams;
+use super::{Monitor, MonitorSpec, ProfileWeights, SettingsError, Sign, Suite, at_least, in_range};
+use crate::evidence::Evidence;
+use crate::facts::Facts;
+use crate::step::StepIndex;
+use crate::text::{Label, is_word};
+
+pub(super) static SPEC: MonitorSpec = MonitorSpec {
+    id: "edit_revert",
+    suite: Suite::Heuristic,
+    summary: "Edits undo each other, or fail and are tried again.",
+    fire_at: super::DEFAULT_FIRE_THRESHOLD,
+    failure_type: "edit_thrash",
+    weights: ProfileWeights { coding: 0.15, pr_review: 0.05, qa: 0.05 },
+    build: Some(|settings| {
+        Box::new(EditRevert { settings: settings.edit_revert, ..EditRevert::default() })
+    }),
+    advice,
+};
+
+/// Tools that edit, in lower case.
+const EDIT_TOOLS: [&str; 8] = [
+    "edit",
+    "write",
+    "str_replace",
+    "str_replace_editor",
+    "patch",
+    "apply_patch",
+    "create_file",
+    "overwrite",
+];
+
+/// How many files with cycles are remembered.
+const FILES_MAX: usize = 512;
+
+/// What a user may set.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EditRevertSettings {
+    /// How much closer to the older edit counts as a revert.
+    pub revert_margin: f64,
+    /// This many cycles on one file read 1.
+    pub cycles_full: u32,
+}
+
+impl Default for EditRevertSettings {
+    fn default() -> Self {
+        Self { revert_margin: 0.10, cycles_full: 2 }
+    }
+}
+
+impl EditRevertSettings {
+    pub(super) fn check(self) -> Result<(), SettingsError> {
+        in_range("edit_revert.revert_margin", self.revert_margin, 0.0, 1.0)?;
+        at_least("edit_revert.cycles_full", self.cycles_full, 1)
+    }
+}
+
+#[derive(Default)]
+struct EditRevert {
+    settings: EditRevertSettings,
+    /// The last two edits, older first.
+    edits: VecDeque<Edit>,
+    revert: Option<[StepIndex; 3]>,
+    /// Files with cycles, the one counted longest ago first.
+    cycles: VecDeque<Cycles>,
+    /// The file with most cycles, kept even when it is forgotten above.
+    worst: Option<Cycles>,
+}
+
+struct Edit {
+    at: StepIndex,
+    /// `None` when the argument names no file.
+    file: Option<Label>,
+    pieces: Trigrams,
+    failed: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Cycles {
+    file: Label,
+    count: u32,
+    last: [StepIndex; 2],
+}
+
+impl Monitor for EditRevert {
+    fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign {
+        if let Some(action) = facts.step.action
+            && is_edit(action.tool)
+        {
+            self.edit(at, action.input.as_plain_text());
+        }
+        if facts.failed()
+            && let Some(edit) = self.edits.back_mut()
+        {
+            edit.failed = true;
+        }
+        self.sign()
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let label = |file: &Label| size_of::<Label>() + file.heap_bytes();
+        let edits: usize = self.edits.iter().map(|edit| edit.pieces.heap_bytes()).sum();
+        let cycles: usize = self.cycles.iter().map(|cycles| label(&cycles.file)).sum();
+        edits + cycles + self.cycles.capacity() * size_of::<Cycles>()
+    }
+}
+
+impl EditRevert {
+    fn edit(&mut self, at: StepIndex, input: &str) {
+        let new = Edit {
+            at,
+            file: first_path(input).map(Label::new),
+            pieces: Trigrams::of(input),
+            failed: false,
+        };
+        if let Some(before) = self.edits.back()
+            && before.failed
+            && before.file == new.file
+            && let Some(file) = new.file.clone()
+        {
+            let last = [before.at, at];
+            self.count_cycle(file, last);
+        }
+        self.revert = None;
+        if let [older, before] = self.edits.make_contiguous() {
+            let margin = self.settings.revert_margin;
+            if new.pieces.overlap(&older.pieces) > new.pieces.overlap(&before.pieces) + margin {
+                self.revert = Some([older.at, before.at, at]);
+            }
+            self.edits.pop_front();
+        }
+        self.edits.push_back(new);
+    }
+
+    fn count_cycle(&mut self, file: Label, last: [StepIndex; 2]) {
+        let known = self.cycles.iter().position(|cycles| cycles.file == file);
+        let before = known.and_then(|at| self.cycles.remove(at)).map_or(0, |cycles| cycles.count);
+        let cycles = Cycles { file, count: before.saturating_add(1), last };
+        if self.worst.as_ref().is_none_or(|worst| cycles.count >= worst.count) {
+            self.worst = Some(cycles.clone());
+        }
+        if self.cycles.len() == FILES_MAX {
+            self.cycles.pop_front();
+        }
+        self.cycles.push_back(cycles);
+    }
+
+    fn sign(&self) -> Sign {
+        if let Some(steps) = self.revert {
+            return Sign::new(1.0, || Evidence::new("revert", 1).at(steps));
+        }
+        let Some(worst) = &self.worst else { return Sign::none() };
+        let full = self.settings.cycles_full;
+        Sign::new((f64::from(worst.count) / f64::from(full)).min(1.0), || {
+            let file = worst.file.shown();
+            Evidence::new("edit_fail_edit", worst.count).of(full).at(worst.last).path(file)
+        })
+    }
+}
+
+fn is_edit(tool: &str) -> bool {
+    EDIT_TOOLS.iter().any(|edit| edit.eq_ignore_ascii_case(tool)) || {
+        // A few letters beyond ASCII become ASCII in lower case.
+        !tool.is_ascii() && EDIT_TOOLS.contains(&tool.to_lowercase().as_str())
+    }
+}
+
+/// The first thing that looks like a file: a run of word characters, dots, slashes, backslashes and hyphens
+/// that ends in a dot and one to five ASCII letters.
+fn first_path(input: &str) -> Option<&str> {
+    let in_path = |c: char| is_word(c) || matches!(c, '.' | '/' | '\\' | '-');
+    let mut rest = input;
+    loop {
+        rest = &rest[rest.find(in_path)?..];
+        let run = &rest[..rest.find(|c| !in_path(c)).unwrap_or(rest.len())];
+        let ending = run.bytes().enumerate().skip(1).rev().find(|(at, byte)| {
+            *byte == b'.' && run.as_bytes().get(at + 1).is_some_and(u8::is_ascii_alphabetic)
+        });
+        if let Some((dot, _)) = ending {
+            let letters =
+                run.bytes().skip(dot + 1).take(5).take_while(u8::is_ascii_alphabetic).count();
+            return Some(&run[..=dot + letters]);
+        }
+        rest = &rest[run.len()..];
+    }
+}
+
+fn advice(seen: &Evidence) -> String {
+    match (seen.kind, seen.path.as_deref()) {
+        ("edit_fail_edit", Some(file)) => format!(
+            "`{file}` was edited, an error followed, and it was edited again, {} times (most recently {}). \
+             The cause may lie elsewhere. It may help to read the error and the current state of the file, \
+             say what the next edit would have to change, and check that before editing.",
+            seen.count,
+            seen.steps_in_words(),
+        ),
+        _ => format!(
+            "the newest of the last three edits ({}) is closer to the oldest than to the one between, so a \
+             change seems to have been undone. It may help to look at the difference from the start, decide \
+             which version is wanted and why, and go on from there.",
+            seen.steps_in_words(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::check;
+
+    #[test]
+    fn undoing_a_change_fires() {
+        check(
+            "edit_revert",
+            "
+            edit a.py retries = 3, timeout = 10      => ok   | 0.00
+            edit a.py backoff = exponential(base)    => ok   | 0.00
+            edit a.py retries = 3, timeout = 10      => ok   | 1.00 FIRED
+            read a.py                                => ok   | 1.00 FIRED
+            edit a.py def connect(self, host): pass  => ok   | 0.00
+            ",
+        );
+    }
+
+    #[test]
+    fn failing_twice_on_one_file_fires() {
+        check(
+            "edit_revert",
+            "
+            edit a.py one two three    => error: no match   | 0.00
+            edit a.py four five six    => error: no match   | 0.50
+            edit b.py other file       => ok                | 0.50
+            test                       => 1 failed          | 0.50
+            edit b.py seven eight      => ok                | 0.50
+            edit a.py nine ten         => failed            | 0.50
+            edit a.py eleven twelve    => ok                | 1.00 FIRED
+            ",
+        );
+    }
+
+    #[test]
+    fn steady_work_on_several_files_is_silent() {
+        check(
+            "edit_revert",
+            "
+            edit a.py one two three    => ok   | 0.00
+            edit a.py one two three    => ok   | 0.00
+            edit b.py something else   => ok   | 0.00
+            edit c.py more of it       => ok   | 0.00
+            ",
+        );
+    }
+
+    #[test]
+    fn the_first_thing_that_looks_like_a_file() {
+        let cases = [
+            ("", None),
+            ("no file here", None),
+            (".py", None),
+            ("x .py a.py", Some("a.py")),
+            ("see src/lib.rs:12", Some("src/lib.rs")),
+            ("v1.2 then a.toml", Some("a.toml")),
+            ("a.tar.gz", Some("a.tar.gz")),
+            ("a.markdown", Some("a.markd")),
+            ("C:\\x\\y.txt", Some("\\x\\y.txt")),
+            ("{\"path\": \"é/ü.rs\"}", Some("é/ü.rs")),
+            ("a.b9.", Some("a.b")),
+            ("...x", Some("...x")),
+        ];
+        for (input, path) in cases {
+            assert_eq!(first_path(input), path, "{input:?}");
+        }
+    }
+
+    #[test]
+    fn files_are_forgotten_but_the_worst_is_not() {
+        let mut monitor = EditRevert::default();
+        for n in 0..3_000_u32 {
+            let file = format!("f{}.py", n / 2);
+            monitor.edit(StepIndex(n), &file);
+            if let Some(edit) = monitor.edits.back_mut() {
+                edit.failed = true;
+            }
+        }
+        assert!(monitor.cycles.len() <= FILES_MAX);
+        assert!(monitor.heap_bytes() <= super::super::HEAP_BYTES_MAX);
+        assert!((monitor.sign().score - 0.5).abs() < f64::EPSILON);
+    }
+}

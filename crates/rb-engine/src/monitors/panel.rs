@@ -1,0 +1,234 @@
+//! The monitors of one run, read together.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::{ALL, Monitor, MonitorSettings, MonitorSpec, Sign, Suite, SuiteChoice};
+use crate::evidence::Evidence;
+use crate::facts::Facts;
+use crate::step::{Step, StepIndex};
+use crate::weights::Weights;
+
+/// What one monitor reads after one step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// The monitor's row.
+    pub monitor: &'static MonitorSpec,
+    /// From 0 (healthy) to 1 (worst).
+    pub score: f64,
+    /// The score reached the monitor's threshold.
+    pub fired: bool,
+    /// There whenever the score is above zero.
+    pub evidence: Option<Evidence>,
+}
+
+impl Reading {
+    /// What to tell the agent; only a monitor that fired has something to say.
+    pub fn advice(&self) -> Option<String> {
+        let evidence = self.evidence.as_ref().filter(|_| self.fired)?;
+        Some(self.monitor.advice(evidence))
+    }
+}
+
+/// All readings after one step.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Assessment {
+    /// One a monitor that watches, in the order of the table.
+    pub readings: Vec<Reading>,
+    /// The weighted sum of a suite's scores, to four decimals; with two suites, the larger sum.
+    pub composite: f64,
+}
+
+impl Assessment {
+    /// The readings that fired, in the order of the table.
+    pub fn fired(&self) -> impl Iterator<Item = &Reading> {
+        self.readings.iter().filter(|reading| reading.fired)
+    }
+}
+
+/// The monitors that watch one run.
+pub struct Panel {
+    slots: Vec<Slot>,
+    weights: Weights,
+    fire_at: Option<f64>,
+    next: StepIndex,
+}
+
+struct Slot {
+    spec: &'static MonitorSpec,
+    weight: f64,
+    /// `None` once the monitor has panicked: it is retired for this run, the others go on.
+    monitor: Option<Box<dyn Monitor>>,
+}
+
+impl Panel {
+    /// Fresh monitors of the chosen suites, as far as they are available.
+    ///
+    /// The settings must have passed [`MonitorSettings::check`]. `fire_at` replaces every row's threshold.
+    pub fn new(
+        choice: SuiteChoice,
+        settings: &MonitorSettings,
+        weights: Weights,
+        fire_at: Option<f64>,
+    ) -> Self {
+        let slots = ALL
+            .iter()
+            .zip(weights.iter())
+            .filter(|(spec, _)| choice.includes(spec.suite))
+            .filter_map(|(spec, weight)| {
+                let monitor = Some((spec.build?)(settings));
+                Some(Slot { spec, weight, monitor })
+            })
+            .collect();
+        Self { slots, weights, fire_at, next: StepIndex(0) }
+    }
+
+    /// Whether any monitor watches.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// The rows of the monitors that watch.
+    pub fn monitors(&self) -> impl Iterator<Item = &'static MonitorSpec> {
+        self.slots.iter().map(|slot| slot.spec)
+    }
+
+    /// The weights in use.
+    pub fn weights(&self) -> &Weights {
+        &self.weights
+    }
+
+    /// Monitors that failed and are out for the rest of the run.
+    pub fn retired(&self) -> impl Iterator<Item = &'static MonitorSpec> {
+        self.slots.iter().filter(|slot| slot.monitor.is_none()).map(|slot| slot.spec)
+    }
+
+    /// Takes the next step and reads every monitor.
+    pub fn observe(&mut self, step: &Step<'_>) -> Assessment {
+        self.observe_facts(&Facts::of(*step))
+    }
+
+    pub(crate) fn observe_facts(&mut self, facts: &Facts<'_>) -> Assessment {
+        let at = self.next;
+        self.next = StepIndex(at.0.saturating_add(1));
+        let fire_at = self.fire_at;
+        let read = |slot: &mut Slot| {
+            let Sign { score, evidence } = slot.observe(at, facts);
+            let fired = score >= fire_at.unwrap_or(slot.spec.fire_at) && evidence.is_some();
+            Reading { monitor: slot.spec, score, fired, evidence }
+        };
+        let readings: Vec<Reading> = self.slots.iter_mut().map(read).collect();
+        let composite = self.composite(&readings);
+        Assessment { readings, composite }
+    }
+
+    fn composite(&self, readings: &[Reading]) -> f64 {
+        let of = |suite: Suite| -> f64 {
+            let pairs =
+                self.slots.iter().zip(readings).filter(|(slot, _)| slot.spec.suite == suite);
+            round4(pairs.map(|(slot, reading)| slot.weight * reading.score).sum())
+        };
+        of(Suite::Heuristic).max(of(Suite::Semantic))
+    }
+
+    /// What the monitors keep on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        self.slots.iter().filter_map(|slot| slot.monitor.as_ref()).map(|m| m.heap_bytes()).sum()
+    }
+}
+
+impl Slot {
+    /// A monitor that panics costs itself, not the run: it is retired and reads zero from now on.
+    fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign {
+        let Some(monitor) = self.monitor.as_mut() else { return Sign::none() };
+        catch_unwind(AssertUnwindSafe(|| monitor.observe(at, facts))).unwrap_or_else(|_| {
+            self.monitor = None;
+            Sign::none()
+        })
+    }
+}
+
+/// Rounds to four decimals as the reference does: correctly, halves to even.
+pub fn round4(value: f64) -> f64 {
+    let scaled = value * 1e4;
+    let nearest = scaled.round_ties_even();
+    // Multiplying may have rounded across a half; only near one does the exact decimal matter.
+    if ((scaled - scaled.floor()) - 0.5).abs() > 1e-6 {
+        return nearest / 1e4;
+    }
+    format!("{value:.4}").parse().unwrap_or(nearest / 1e4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::monitors::HEAP_BYTES_MAX;
+    use crate::step::Input;
+
+    #[test]
+    fn rounding_is_exact_with_halves_to_even() {
+        for (value, expected) in [
+            (0.03125, 0.0312),
+            (0.09375, 0.0938),
+            (0.123_45, 0.1235), // the double lies above the decimal
+            (0.000_05, 0.0001),
+            (0.355, 0.355),
+            (1.0, 1.0),
+            (0.0, 0.0),
+        ] {
+            assert_eq!(round4(value).to_bits(), f64::to_bits(expected), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_panicking_monitor_is_retired_alone() {
+        struct Bomb;
+        impl Monitor for Bomb {
+            fn observe(&mut self, at: StepIndex, _: &Facts<'_>) -> Sign {
+                assert!(at.0 < 1, "boom");
+                Sign::none()
+            }
+            fn heap_bytes(&self) -> usize {
+                0
+            }
+        }
+        let mut panel = Panel::new(
+            SuiteChoice::Heuristic,
+            &MonitorSettings::default(),
+            Weights::default(),
+            None,
+        );
+        panel.slots[0].monitor = Some(Box::new(Bomb));
+        let step = Step::thought("I was wrong").with_action("read", Input::None);
+        for _ in 0..3 {
+            panel.observe(&step);
+        }
+        assert_eq!(panel.retired().map(|spec| spec.id).collect::<Vec<_>>(), ["streak"]);
+        let assessment = panel.observe(&step);
+        assert_eq!(
+            assessment.fired().map(|reading| reading.monitor.id).collect::<Vec<_>>(),
+            ["hedge"]
+        );
+    }
+
+    #[test]
+    fn no_monitor_grows_with_the_run() {
+        let mut panel =
+            Panel::new(SuiteChoice::Both, &MonitorSettings::default(), Weights::default(), None);
+        for n in 0..30_000_u32 {
+            let input =
+                format!("src/file_{}.rs change number {n} {}", n / 2, "lorem ipsum ".repeat(3));
+            let thought = format!("maybe step {n} is the one");
+            let tool = if n % 3 == 0 { "run_tests".to_owned() } else { format!("edit{}", n % 40) };
+            let tool = if n % 2 == 0 { "edit" } else { tool.as_str() };
+            let step = Step::thought(&thought)
+                .with_action(tool, Input::Text(&input))
+                .with_observation("1 failed: assertion error in module");
+            panel.observe(&step);
+        }
+        for slot in &panel.slots {
+            let bytes = slot.monitor.as_ref().map_or(0, |monitor| monitor.heap_bytes());
+            assert!(bytes <= HEAP_BYTES_MAX, "{} holds {bytes} bytes", slot.spec.id);
+        }
+        assert!(panel.heap_bytes() <= 256 * 1024, "{}", panel.heap_bytes());
+    }
+}

@@ -1,0 +1,110 @@
+//! `test_repeat`: the same test failure comes back.
+//!
+//! **Rule.** Of the steps that look like a test run and failed, take the signature of the output (volatile
+//! parts removed). Two in a row that are equal read 1, for the rest of the run.
+//!
+//! **Fires at** 0.6: as soon as it is seen.
+//!
+//! **State.** A fingerprint of the last signature. Cost per step: the length of its own output.
+//!
+//! **Blind spots.** It never forgives, and a test run is known by the tool's name or a few words of its
+//! output. A source file that is read and happens to hold such words counts too.
+
+use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite, signature};
+use crate::evidence::Evidence;
+use crate::facts::Facts;
+use crate::lexicon::contains_ignoring_ascii_case;
+use crate::step::StepIndex;
+use crate::text::{fingerprint, searchable};
+
+pub(super) static SPEC: MonitorSpec = MonitorSpec {
+    id: "test_repeat",
+    suite: Suite::Heuristic,
+    summary: "The same test failure came back.",
+    fire_at: super::DEFAULT_FIRE_THRESHOLD,
+    failure_type: "repeated_test_failure",
+    weights: ProfileWeights { coding: 0.15, pr_review: 0.05, qa: 0.20 },
+    build: Some(|_| Box::new(TestRepeat::default())),
+    advice,
+};
+
+#[derive(Default)]
+struct TestRepeat {
+    /// The last failing test run: where, and its signature; `None` inside for an empty signature.
+    last: Option<(StepIndex, Option<u64>)>,
+    /// The most recent pair of equal failures, and how many such pairs there were.
+    repeated: Option<([StepIndex; 2], u32)>,
+}
+
+impl Monitor for TestRepeat {
+    fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign {
+        if facts.failed() && is_test(facts) {
+            let signature = signature::signature(facts.step.observation);
+            let print = (!signature.is_empty()).then(|| fingerprint(&signature));
+            if let Some((before, last)) = self.last
+                && print.is_some()
+                && print == last
+            {
+                let pairs = self.repeated.map_or(0, |(_, pairs)| pairs);
+                self.repeated = Some(([before, at], pairs.saturating_add(1)));
+            }
+            self.last = Some((at, print));
+        }
+        match self.repeated {
+            Some((steps, pairs)) => Sign::new(1.0, || {
+                Evidence::new("same_failure_again", pairs.saturating_add(1)).at(steps)
+            }),
+            None => Sign::none(),
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        0
+    }
+}
+
+fn is_test(facts: &Facts<'_>) -> bool {
+    facts.observation.tested || contains_ignoring_ascii_case(&searchable(facts.step.tool()), "test")
+}
+
+fn advice(seen: &Evidence) -> String {
+    format!(
+        "two test runs in a row failed in the same way ({}). Running it again is unlikely to change that. \
+         It may help to read the failure closely, state what it says about the cause, and change one thing \
+         that this explanation predicts will matter.",
+        seen.steps_in_words(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::check;
+
+    #[test]
+    fn the_same_failure_twice_fires_and_stays() {
+        check(
+            "test_repeat",
+            "
+            pytest => 1 failed at 0x7f3a in /tmp/a1/x   | 0.00
+            read a.py => def f(): pass                  | 0.00
+            pytest => 1 failed at 0x99bc in /tmp/b2/y   | 1.00 FIRED
+            pytest => 3 passed                          | 1.00 FIRED
+            ",
+        );
+    }
+
+    #[test]
+    fn another_failure_between_or_a_pass_is_no_repeat() {
+        check(
+            "test_repeat",
+            "
+            pytest => 1 failed: a   | 0.00
+            pytest => 1 failed: b   | 0.00
+            pytest => 1 failed: a   | 0.00
+            pytest => 9 passed      | 0.00
+            read x => error: a      | 0.00
+            read x => error: a      | 0.00
+            ",
+        );
+    }
+}
