@@ -21,6 +21,8 @@
 //! Steering a run is [`run::Run`]: `before_model`, `plan`, `record`, `finish`.
 #![warn(missing_docs)]
 
+/// What kind of act a step is, what it touches, and how it came out.
+pub mod act;
 /// Tokens, counted and kept within a budget.
 pub mod budget;
 /// Why a monitor reads what it reads.
