@@ -14,6 +14,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use crate::packed::DIMS;
 use crate::vector::Vector;
 
 /// Whose vector it is.
@@ -252,10 +253,19 @@ fn shrink_of(row: &[i8]) -> f32 {
     if squares == 0 { 0.0 } else { to_f32(squares).sqrt().recip() }
 }
 
+/// A known length is unrolled, and the packed vectors are the usual guests.
+#[inline]
+fn dot(query: &[i16], row: &[i8]) -> i32 {
+    match (<&[i16; DIMS]>::try_from(query), <&[i8; DIMS]>::try_from(row)) {
+        (Ok(query), Ok(row)) => dot_of_any_length(query, row),
+        _ => dot_of_any_length(query, row),
+    }
+}
+
 /// Sixteen sums side by side. Integer sums are exact in any order, so one sum would do; written
 /// this way the compiler multiplies eight pairs per instruction, three times as fast.
 #[inline]
-fn dot(query: &[i16], row: &[i8]) -> i32 {
+fn dot_of_any_length(query: &[i16], row: &[i8]) -> i32 {
     const LANES: usize = 16;
     let (query, query_rest) = query.as_chunks::<LANES>();
     let (row, row_rest) = row.as_chunks::<LANES>();
