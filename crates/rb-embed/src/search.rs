@@ -264,10 +264,7 @@ fn dot(query: &[i16], row: &[i8]) -> i32 {
 
 /// Sixteen sums side by side. Integer sums are exact in any order, so one sum would do; written
 /// this way the compiler multiplies eight pairs per instruction, three times as fast.
-#[expect(
-    clippy::inline_always,
-    reason = "called once per row; without it a third is lost (measured)"
-)]
+/// Always inlined, or the unrolling above is lost: a quarter of the speed, measured.
 #[inline(always)]
 fn dot_of_any_length(query: &[i16], row: &[i8]) -> i32 {
     const LANES: usize = 16;
