@@ -123,25 +123,36 @@ pub(crate) fn says_done(thought: &str) -> bool {
 pub(crate) fn says_tests_pass(thought: &str) -> bool {
     const PASS: [&str; 8] =
         ["pass", "passes", "passed", "passing", "green", "succeed", "succeeded", "succeeds"];
-    const TESTS: [&str; 5] = ["test", "tests", "suite", "specs", "checks"];
+    const TESTS: [&str; 3] = ["tests", "suite", "specs"];
+    const PART: [&str; 15] = [
+        "some",
+        "most",
+        "other",
+        "except",
+        "but",
+        "fail",
+        "failed",
+        "failing",
+        "fails",
+        "failure",
+        "failures",
+        "unrelated",
+        "existing",
+        "related",
+        "relevant",
+    ];
+    let excused = head(thought, 2_000).to_lowercase();
+    if ["unrelated", "pre-existing", "preexisting", "expected fail", "flaky"]
+        .iter()
+        .any(|word| excused.contains(word))
+    {
+        return false;
+    }
     let mut pass = false;
     each_statement(thought, |_, words| {
         let says = words.iter().any(|word| PASS.contains(word))
             && words.iter().any(|word| TESTS.contains(word));
-        let part = words.iter().any(|word| {
-            matches!(
-                *word,
-                "some"
-                    | "most"
-                    | "other"
-                    | "except"
-                    | "but"
-                    | "fail"
-                    | "failed"
-                    | "failing"
-                    | "fails"
-            )
-        });
+        let part = words.iter().any(|word| PART.contains(word));
         pass |= says && !part && !is_denied(words) && is_plain_statement(words);
     });
     pass

@@ -21,6 +21,8 @@ const THOUGHT_CHARS: usize = 600;
 const THOUGHT_WORDS_MIN: u32 = 4;
 /// Lines of an answer that are looked at, from either end.
 const LINES_MAX: usize = 200;
+/// Names are taken from so much of an answer.
+const NAMES_BYTES_MAX: usize = 6_000;
 
 /// One step, understood.
 #[derive(Debug, Clone)]
@@ -51,6 +53,14 @@ impl Scene {
     }
 }
 
+impl Scene {
+    /// A fingerprint of the places the act looks at.
+    pub(crate) fn scope(&self) -> u64 {
+        let places: Vec<&str> = self.act.reads.iter().map(|file| file.path.as_str()).collect();
+        fingerprint(&places.join("\n"))
+    }
+}
+
 /// An answer with a smaller share of new lines tells nothing new.
 pub(crate) const STALE_BELOW: f64 = 0.12;
 
@@ -60,7 +70,8 @@ pub(crate) struct PastAct {
     pub(crate) at: StepIndex,
     pub(crate) kind: Kind,
     pub(crate) loose_key: u64,
-    pub(crate) target_key: u64,
+    /// Where it looked.
+    pub(crate) scope: u64,
     pub(crate) result_key: u64,
     pub(crate) error_class: Option<u64>,
     pub(crate) failed: bool,
@@ -136,6 +147,7 @@ impl Past {
     /// Keeps the step once every monitor has looked at it.
     pub(crate) fn keep(&mut self, at: StepIndex, scene: Scene) {
         let fruitless = scene.is_fruitless();
+        let scope = scene.scope();
         let Scene { act, meaning, thought, found_nothing, .. } = scene;
         if self.recent.len() == RECENT_MAX {
             self.recent.pop_front();
@@ -148,7 +160,7 @@ impl Past {
             at,
             kind: act.kind,
             loose_key: act.loose_key,
-            target_key: act.target_key,
+            scope,
             result_key: act.outcome.result_key,
             error_class: act.outcome.signature_class,
             failed: act.outcome.failed,
@@ -179,16 +191,14 @@ impl Past {
         if act.outcome.is_empty {
             return None;
         }
+        note_names(&mut self.names, &answer[..answer.floor_char_boundary(NAMES_BYTES_MAX)]);
         let (mut lines, mut new) = (0_u32, 0_u32);
         let count = answer.lines().count();
         let shown = answer.lines().enumerate();
-        for (at, line) in shown.filter(|(at, _)| *at < LINES_MAX || *at + LINES_MAX >= count) {
+        for (_, line) in shown.filter(|(at, _)| *at < LINES_MAX || *at + LINES_MAX >= count) {
             let Some(print) = line_print(line) else { continue };
             lines += 1;
             new += u32::from(self.lines.is_new(print));
-            if at < LINES_MAX / 2 {
-                note_names(&mut self.names, head(line, 240));
-            }
         }
         (lines > 0).then(|| f64::from(new) / f64::from(lines))
     }
@@ -208,24 +218,25 @@ fn line_print(line: &str) -> Option<u64> {
     if line.len() < 4 {
         return None;
     }
-    let mut print = 0xcbf2_9ce4_8422_2325_u64;
     let mut in_number = false;
-    for byte in line.bytes() {
-        let digit = byte.is_ascii_digit();
-        if digit && in_number {
-            continue;
-        }
-        in_number = digit;
-        print = (print ^ u64::from(if digit { b'#' } else { byte })).wrapping_mul(0x0100_0000_01b3);
-    }
-    Some(print)
+    Some(print_of(line.bytes().filter_map(|byte| {
+        let more = std::mem::replace(&mut in_number, byte.is_ascii_digit()) && in_number;
+        (!more).then_some(if in_number { b'#' } else { byte })
+    })))
+}
+
+/// A quick fingerprint of short texts; it only ever meets others of its kind.
+fn print_of(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |print, byte| {
+        (print ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// Calls back with a fingerprint of every name in a text: words of at least four letters that are no plain ones.
 fn each_name(text: &str, mut found: impl FnMut(u64)) {
     for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_')) {
         if word.len() >= 4 && !word.bytes().all(|byte| byte.is_ascii_digit()) {
-            found(fingerprint(&word.to_ascii_lowercase()));
+            found(print_of(word.bytes().map(|byte| byte.to_ascii_lowercase())));
         }
     }
 }

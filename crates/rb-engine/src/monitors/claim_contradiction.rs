@@ -105,10 +105,10 @@ impl ClaimContradiction {
             self.failing_tests = None;
             self.learned = self.learned.saturating_add(1);
         }
-        if let Some(tests) = act.outcome.tests.filter(|_| act.tests || act.kind == Kind::Run) {
+        if let Some(tests) = act.outcome.tests {
             self.failing_tests = (tests.failed > 0).then_some(at);
-        } else if act.tests && act.outcome.failed {
-            self.failing_tests = Some(at);
+        } else if act.tests || act.verifies {
+            self.failing_tests = None; // a check whose result we cannot read
         }
         if !act.outcome.failed
             && !scene.found_nothing
@@ -167,7 +167,7 @@ impl ClaimContradiction {
             let earlier = statements.iter().rev().find(|statement| statement.subject == subject);
             if let Some(earlier) = earlier
                 && earlier.says != says
-                && learned <= earlier.learned.saturating_add(1)
+                && learned == earlier.learned
                 && earlier.at != at
             {
                 found = Some((0.70, Evidence::new("opposite", 1).at([earlier.at, at])));

@@ -39,6 +39,8 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
 
 /// Acts this alike are about the same thing.
 const SAME_MEANING: f64 = 0.60;
+/// Rewordings are looked for this many acts back.
+const REWORDED_ACTS: usize = 8;
 /// Cycles of two up to this many acts are looked for.
 const CYCLE_ACTS_MAX: usize = 5;
 /// The small score never reaches the threshold.
@@ -47,7 +49,8 @@ const TROUBLE_MAX: f64 = 0.45;
 const QUIET_START: f64 = 10.0;
 
 /// Scores by how often something has happened; index 0 and 1 are nothing.
-const AGAIN: [f64; 6] = [0.0, 0.0, 0.35, 0.65, 0.85, 1.0];
+const AGAIN: [f64; 7] = [0.0, 0.0, 0.25, 0.45, 0.65, 0.85, 1.0];
+const IN_A_ROW: [f64; 6] = [0.0, 0.0, 0.35, 0.65, 0.85, 1.0];
 const REWORDED: [f64; 6] = [0.0, 0.0, 0.30, 0.62, 0.80, 1.0];
 const SAME_ERROR: [f64; 7] = [0.0, 0.0, 0.20, 0.40, 0.55, 0.70, 0.90];
 const NO_NEWS: [f64; 10] = [0.0, 0.0, 0.0, 0.15, 0.25, 0.35, 0.50, 0.65, 0.80, 1.0];
@@ -116,7 +119,7 @@ fn signs(
     }
     [
         again(at, scene, past, window),
-        reworded(at, scene, window),
+        reworded(at, scene, past, window),
         cycle(at, scene, window),
         same_error(at, scene, past, window),
         no_news(at, scene, window),
@@ -140,32 +143,46 @@ fn found(kind: &'static str, scores: &[f64], at: StepIndex, before: &[StepIndex]
 fn again(at: StepIndex, scene: &Scene, past: &Past, window: &VecDeque<&PastAct>) -> Option<Found> {
     let act = &scene.act;
     let is_change = act.edits || act.kind.is_effect();
-    let same: Vec<StepIndex> = window
-        .iter()
-        .filter(|p| p.loose_key == act.loose_key && p.result_key == act.outcome.result_key)
-        .filter(|p| is_change || p.changes_before == past.changes)
-        .map(|p| p.at)
-        .collect();
-    found("again", &AGAIN, at, &same)
+    let is_same = |p: &&&PastAct| {
+        let answered = p.loose_key == act.loose_key && p.result_key == act.outcome.result_key;
+        answered && (is_change || p.changes_before == past.changes)
+    };
+    let same: Vec<StepIndex> = window.iter().filter(is_same).map(|p| p.at).collect();
+    let in_a_row = window.iter().rev().take_while(is_same).count();
+    let row = &same[same.len() - in_a_row.min(same.len())..];
+    let (row, all) = (found("again", &IN_A_ROW, at, row), found("again", &AGAIN, at, &same));
+    if row.as_ref().map_or(0.0, |sign| sign.0) > all.as_ref().map_or(0.0, |sign| sign.0) {
+        row
+    } else {
+        all
+    }
 }
 
-/// Looks for the same thing in other words, each time without anything new.
-fn reworded(at: StepIndex, scene: &Scene, window: &VecDeque<&PastAct>) -> Option<Found> {
+/// Looks for the same thing at the same place in other words, and each time there is nothing, or the same.
+fn reworded(
+    at: StepIndex,
+    scene: &Scene,
+    past: &Past,
+    window: &VecDeque<&PastAct>,
+) -> Option<Found> {
     let act = &scene.act;
-    let looks = act.kind.is_look() || (act.kind == Kind::Run && scene.found_nothing);
-    if !looks || !scene.is_fruitless() {
+    if act.kind != Kind::Search || !scene.is_fruitless() {
         return None;
     }
+    let scope = scene.scope();
     let same: Vec<StepIndex> = window
         .iter()
-        .filter(|p| p.kind == act.kind && p.meaning.cosine(&scene.meaning) >= SAME_MEANING)
+        .rev()
+        .take(REWORDED_ACTS)
+        .filter(|p| p.kind == Kind::Search && p.scope == scope && p.changes_before == past.changes)
         .filter(|p| {
-            let same_answer = p.result_key == act.outcome.result_key;
-            same_answer || p.fruitless || (p.found_nothing && scene.found_nothing)
+            p.result_key == act.outcome.result_key || (p.found_nothing && scene.found_nothing)
         })
+        .filter(|p| p.meaning.cosine(&scene.meaning) >= SAME_MEANING)
         .map(|p| p.at)
         .collect();
-    let mut sign = found("reworded", &REWORDED, at, &same)?;
+    let before: Vec<StepIndex> = same.into_iter().rev().collect();
+    let mut sign = found("reworded", &REWORDED, at, &before)?;
     if let Some(query) = &act.query {
         sign.1 = sign.1.phrase(query);
     }

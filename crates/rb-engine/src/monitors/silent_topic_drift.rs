@@ -58,7 +58,10 @@ impl Monitor for SilentTopicDrift {
         if !is_blank(facts.step.user_input) || announces(facts.step.thought) {
             *self = Self::default();
         }
-        let counts = !matches!(scene.act.kind, Kind::Think | Kind::Finish) && !scene.act.poll;
+        // A step that names nothing tells nothing about where the run is going.
+        let names = scene.familiar.is_some() || scene.act.kind == Kind::Message;
+        let counts =
+            names && !matches!(scene.act.kind, Kind::Think | Kind::Finish) && !scene.act.poll;
         if counts && self.is_adrift(scene) {
             if self.adrift == 0 {
                 self.first = at;
@@ -90,7 +93,7 @@ impl SilentTopicDrift {
         let thinks = scene.thought.as_ref().map_or(0.0, |thought| thought.cosine(direction));
         let off_run = scene.meaning.cosine(direction).max(thinks) < OFF_RUN;
         let off_task = scene.on_task.is_none_or(|near| near < OFF_TASK);
-        let unknown = scene.familiar.is_none_or(|known| known < FAMILIAR);
+        let unknown = scene.familiar.is_some_and(|known| known < FAMILIAR);
         off_run && off_task && unknown && !scene.meaning.is_zero()
     }
 
