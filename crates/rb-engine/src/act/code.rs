@@ -18,7 +18,16 @@ const QUESTION_NAMES: [&str; 6] = ["query", "search_query", "q", "task", "reques
 
 /// Reads code into `parts`.
 pub(super) fn walk(text: &str, parts: &mut Parts, depth: usize) {
-    let mut scan = Scan { text, at: 0, parts, depth, path: None, question: None, acted: false };
+    let mut scan = Scan {
+        text,
+        at: 0,
+        parts,
+        depth,
+        path: None,
+        question: None,
+        acted: false,
+        defined: Vec::new(),
+    };
     scan.run();
     let acted = scan.acted;
     if !acted {
@@ -37,6 +46,8 @@ struct Scan<'t, 'p> {
     question: Option<&'t str>,
     /// Something other than plain computing was seen.
     acted: bool,
+    /// Names that this piece of code defines itself.
+    defined: Vec<&'t str>,
 }
 
 impl<'t> Scan<'t, '_> {
@@ -50,6 +61,10 @@ impl<'t> Scan<'t, '_> {
                 }
                 _ if byte.is_ascii_alphabetic() || byte == b'_' => {
                     let name = self.name();
+                    if name == "def" {
+                        self.definition();
+                        continue;
+                    }
                     if self.text.as_bytes().get(self.at) == Some(&b'(') && calls < CALLS_MAX {
                         calls += 1;
                         self.call(name);
@@ -59,6 +74,17 @@ impl<'t> Scan<'t, '_> {
                 }
                 _ => self.at += 1,
             }
+        }
+    }
+
+    /// A function of its own is no tool, whatever its name.
+    fn definition(&mut self) {
+        while self.text.as_bytes().get(self.at) == Some(&b' ') {
+            self.at += 1;
+        }
+        let name = self.name();
+        if self.defined.len() < CALLS_MAX {
+            self.defined.push(name);
         }
     }
 
@@ -134,6 +160,7 @@ impl<'t> Scan<'t, '_> {
             path: None,
             question: None,
             acted: false,
+            defined: Vec::new(),
         };
         let mut found = [None, None];
         let mut count = 0;
@@ -197,6 +224,7 @@ impl<'t> Scan<'t, '_> {
                 self.acted = true;
                 self.parts.note(Kind::Finish);
             }
+            _ if self.defined.contains(&last) => {}
             _ => self.tool(last, first),
         }
     }
@@ -313,6 +341,7 @@ mod tests {
                 "query = 'best pizza'\nresults = perform_web_search(query)",
                 "Search r[] w[] q[best pizza]",
             ),
+            ("def search_in(x):\n  pass\nsearch_in('a')", "Run r[] w[] q[]"),
             ("final_answer('42')", "Finish r[] w[] q[]"),
             ("m = re.search('a', s)", "Run r[] w[] q[]"),
             ("fs.writeFileSync('a.js', x)", "Edit r[] w[a.js] q[]"),

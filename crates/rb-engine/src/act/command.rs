@@ -199,6 +199,7 @@ impl<'r, 'a> Reader<'r, 'a> {
 
     /// This command is of that kind, and is listed.
     pub(super) fn note(&mut self, program: &str, kind: Kind) {
+        self.parts.shows = false;
         self.parts.command(program, "");
         self.parts.note(kind);
     }
@@ -238,6 +239,9 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
         files.extend(self.simple.input.iter().map(AsRef::as_ref));
         let writes = !self.simple.outputs.is_empty();
+        if files.is_empty() && self.simple.piped {
+            self.parts.narrow(lines);
+        }
         if files.is_empty() && (self.simple.piped || self.simple.heredoc.is_some() || writes) {
             self.outputs(true);
             return; // A filter, or `cat > f`: the neighbours say what the act is.
@@ -247,6 +251,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             self.parts.verifies = true;
         }
         files.iter().for_each(|file| self.parts.read(file, lines));
+        self.parts.shows = files.len() == 1 && matches!(program, "cat" | "nl" | "bat" | "batcat");
         self.outputs(true);
     }
 
@@ -259,6 +264,7 @@ impl<'r, 'a> Reader<'r, 'a> {
 
     /// `awk '…' f`, `jq . f`: the first plain word is the programme, the rest are files.
     fn filter(&mut self, program: &str) {
+        self.parts.shows = false;
         let files: Vec<&str> = self.plain_words().skip(1).filter(|w| looks_like_path(w)).collect();
         if self.has_option(&["-i", "--in-place", "inplace"]) && !files.is_empty() {
             self.note(program, Kind::Edit);
@@ -306,8 +312,10 @@ impl<'r, 'a> Reader<'r, 'a> {
             self.parts.verifies = true;
         } else if !files.is_empty() || !self.simple.piped {
             self.note(program, Kind::Read);
-            let lines = script.as_deref().and_then(printed_lines);
+            let lines = script.and_then(printed_lines);
             files.iter().for_each(|file| self.parts.read(file, lines));
+        } else {
+            self.parts.narrow(script.and_then(printed_lines));
         }
         self.outputs(true);
     }
@@ -523,6 +531,8 @@ pub(super) fn base_name(word: &str) -> &str {
 
 fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
+        let name = name.strip_suffix('+').unwrap_or(name);
+        let name = name.split_once('[').map_or(name, |(name, _)| name);
         !name.is_empty()
             && !name.starts_with(|c: char| c.is_ascii_digit())
             && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')

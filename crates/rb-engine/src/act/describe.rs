@@ -31,19 +31,18 @@ pub(super) fn meaning(action: &Action<'_>, args: &Args<'_>, kind: Kind, parts: &
         Kind::Message => "say",
         Kind::Change | Kind::Run => "",
     });
-    if matches!(kind, Kind::Change | Kind::Run) && parts.commands.is_empty() {
+    let files = if kind == Kind::Edit { &parts.writes } else { &parts.reads };
+    let names_something = parts.query.is_some() || !parts.targets.is_empty() || !files.is_empty();
+    let shell = !parts.canon.is_empty();
+    if matches!(kind, Kind::Change | Kind::Run) && !shell {
         out.push_str(&tools::words(action.tool).join(" "));
     }
-    if matches!(kind, Kind::Run | Kind::Poll | Kind::Change) {
-        parts.commands.iter().take(4).for_each(|command| add(&mut out, command));
-    }
-    parts.query.iter().for_each(|query| add(&mut out, query));
-    parts.targets.iter().take(6).for_each(|target| add(&mut out, target));
-    let files = if kind == Kind::Edit { &parts.writes } else { &parts.reads };
-    files.iter().take(6).for_each(|file| add(&mut out, &file.path));
-    let named_nothing = parts.query.is_none() && parts.targets.is_empty() && files.is_empty();
-    if named_nothing {
+    if !names_something {
         match args.plain() {
+            _ if shell => add(
+                &mut out,
+                text::head(&parts.canon, MEANING_CHARS_MAX).trim_end_matches([';', '|']),
+            ),
             Some(plain) => add(&mut out, text::head(plain, MEANING_CHARS_MAX)),
             None => {
                 for (_, value) in args.pairs().filter(|(_, value)| *value != "null").take(8) {
@@ -51,7 +50,16 @@ pub(super) fn meaning(action: &Action<'_>, args: &Args<'_>, kind: Kind, parts: &
                 }
             }
         }
+        return short(&out);
     }
+    if matches!(kind, Kind::Run | Kind::Poll | Kind::Change) {
+        parts.commands.iter().take(4).for_each(|command| add(&mut out, command));
+    }
+    parts.query.iter().for_each(|query| add(&mut out, query));
+    if kind != Kind::Edit {
+        parts.targets.iter().take(6).for_each(|target| add(&mut out, target));
+    }
+    files.iter().take(6).for_each(|file| add(&mut out, &file.path));
     short(&out)
 }
 

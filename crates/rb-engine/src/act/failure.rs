@@ -17,7 +17,12 @@ pub(super) enum Report {
 }
 
 /// What kind of error report this line is, if it is one. The line has no colour codes.
+///
+/// Reports stand at the left edge; what is indented is source code, a listing or a quotation.
 pub(super) fn report(line: &str) -> Option<Report> {
+    if line.starts_with([' ', '\t']) {
+        return None;
+    }
     let line = bare(line);
     let first = *line.as_bytes().first()?;
     if let Some(found) = by_beginning(line, first) {
@@ -92,8 +97,10 @@ fn by_beginning(line: &str, first: u8) -> Option<Report> {
 
 /// `error: 0` counts errors; it does not report one.
 fn counts(line: &str) -> bool {
-    let rest = line.split_once(':').map_or("", |(_, rest)| rest).trim();
-    !matches!(rest.trim_end_matches('.'), "0" | "none" | "None" | "null" | "no")
+    let rest = line.split_once(':').map_or("x", |(_, rest)| rest).trim().trim_end_matches('.');
+    let number = !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
+    let status = rest.len() == 3 && rest.starts_with(['4', '5']);
+    (!number || status) && !matches!(rest, "none" | "None" | "null" | "no")
 }
 
 /// `ValueError: bad`, `pkg.mod.CustomException`, `java.lang.NullPointerException: …`: a type, then nothing or a message.
@@ -103,6 +110,9 @@ fn is_exception(line: &str) -> bool {
         .unwrap_or(line.len());
     let (name, rest) = line.split_at(end);
     let last = name.rsplit('.').next().unwrap_or(name);
+    if matches!(name, "re.error" | "socket.timeout" | "socket.gaierror" | "struct.error") {
+        return rest.starts_with(": ");
+    }
     let ends = ["Error", "Exception", "Failure", "Interrupt", "Exit", "DoesNotExist"];
     last.len() > 5
         && last.starts_with(|c: char| c.is_ascii_uppercase())
@@ -137,6 +147,7 @@ fn is_program_complaint(line: &str) -> bool {
         "Operation not permitted",
         "Connection refused",
         "No such process",
+        "file not found",
         "File exists",
         "core dumped)",
     ];
@@ -305,6 +316,10 @@ fn line_exit_code(line: &str) -> Option<i32> {
     {
         return None;
     }
+    // `exit_code=1` on a line of its own is a line of a program.
+    if before.is_empty() && folded[at + name.len()..].starts_with('=') {
+        return None;
+    }
     let rest =
         folded[at + name.len()..].trim_start_matches(['"', '\'', ':', '=', '>', ' ', '*', '`']);
     let rest = rest.strip_prefix("is ").unwrap_or(rest);
@@ -330,7 +345,11 @@ mod tests {
     fn lines_that_report() {
         for (line, want) in [
             ("ValueError: bad value", Some(Report::Exception)),
-            ("  django.core.exceptions.FieldError: x", Some(Report::Exception)),
+            ("django.core.exceptions.FieldError: x", Some(Report::Exception)),
+            ("  django.core.exceptions.FieldError: x", None),
+            ("re.error: bad escape", Some(Report::Exception)),
+            ("ERROR: 3", None),
+            ("cat: x: io error: file not found", Some(Report::Program)),
             ("java.lang.NullPointerException", Some(Report::Exception)),
             ("KeyboardInterrupt", Some(Report::Exception)),
             ("raise ValueError('x')", None),
@@ -385,6 +404,7 @@ mod tests {
             ("exit code: -9", Some(-9)),
             ("    if exit_code == 1:", None),
             ("exit_code = 1;", None),
+            ("exit_code=1", None),
             ("see the exit code 1 of the process", None),
             ("no code here", None),
         ] {

@@ -159,7 +159,8 @@ pub fn understand(step: &Step<'_>, policies: &ToolPolicies) -> Act {
         parts.note(kind);
     }
     let keys = keys::of(&action, &args, kind, &parts, &mut scratch);
-    let outcome = Outcome::of(step, kind, &mut scratch);
+    let prints = matches!(manner, Manner::Shell | Manner::Code);
+    let outcome = Outcome::of(step, kind, prints, &mut scratch);
     Act {
         kind,
         edits: parts.edits,
@@ -272,7 +273,7 @@ fn spoken(step: &Step<'_>, scratch: &mut String) -> Act {
         loose_key: key,
         target_key: key,
         text_for_meaning: describe::short(said),
-        outcome: Outcome::of(step, Kind::Message, scratch),
+        outcome: Outcome::of(step, Kind::Message, false, scratch),
     }
 }
 

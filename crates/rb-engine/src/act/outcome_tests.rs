@@ -3,7 +3,7 @@
 use super::*;
 
 fn of(kind: Kind, answer: &str) -> Outcome {
-    Outcome::of(&Step::default().with_observation(answer), kind, &mut String::new())
+    Outcome::of(&Step::default().with_observation(answer), kind, false, &mut String::new())
 }
 
 #[test]
@@ -97,9 +97,9 @@ fn failures_are_told_from_mentions() {
 #[test]
 fn the_host_is_believed_except_about_an_empty_search() {
     let step = Step::default().with_observation("fine").with_error(true);
-    assert_eq!(Outcome::of(&step, Kind::Run, &mut String::new()).why, Some(Why::Host));
+    assert_eq!(Outcome::of(&step, Kind::Run, true, &mut String::new()).why, Some(Why::Host));
     let step = Step::default().with_observation("").with_error(true);
-    assert!(!Outcome::of(&step, Kind::Search, &mut String::new()).failed);
+    assert!(!Outcome::of(&step, Kind::Search, true, &mut String::new()).failed);
 }
 
 #[test]

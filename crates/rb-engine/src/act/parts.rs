@@ -30,6 +30,8 @@ pub(super) struct Parts {
     pub(super) query: Option<String>,
     /// The folder in which the command stands, as far as `cd` tells.
     pub(super) base: String,
+    /// The command before in the pipe shows a file as it is.
+    pub(super) shows: bool,
     /// What was really done, without decoration such as `cd`, `echo` and comments.
     pub(super) canon: String,
 }
@@ -59,6 +61,16 @@ impl Parts {
         self.verifies |=
             self.edits && self.writes.iter().any(|written| written.is_same_file(&file));
         push_file(&mut self.reads, file);
+    }
+
+    /// A filter shows only these lines of the file that was read before it in the pipe.
+    pub(super) fn narrow(&mut self, lines: Option<Lines>) {
+        if self.shows
+            && let Some(file) = self.reads.last_mut()
+            && file.lines.is_none()
+        {
+            file.lines = lines;
+        }
     }
 
     pub(super) fn write(&mut self, path: &str) {

@@ -9,6 +9,8 @@ use std::borrow::Cow;
 const COMMANDS_MAX: usize = 48;
 /// Words beyond this many are not kept.
 const WORDS_MAX: usize = 48;
+/// The end of a condition is looked for this far.
+const WINDOW_BYTES: usize = 2_000;
 
 /// One command: a program and its words.
 #[derive(Debug, Default)]
@@ -87,6 +89,10 @@ impl<'a> Lexer<'a> {
                     self.redirect(true);
                 }
                 b'&' | b'|' => self.operator(byte),
+                b'(' if self.peek(1) == Some(b'(') && self.current.words.is_empty() => {
+                    self.skip_past("))")
+                }
+                b'(' if self.assigns_list() => self.skip_past(")"),
                 b'(' => {
                     self.at += 1;
                     if self.peek(0) == Some(b')') && self.current.words.len() == 1 {
@@ -153,8 +159,28 @@ impl<'a> Lexer<'a> {
             self.redirect(word != "2");
             return;
         }
+        // What stands in `[[ … ]]` has an alphabet of its own.
+        if word == "[[" {
+            self.skip_past("]]");
+        }
         if self.current.words.len() < WORDS_MAX {
             self.current.words.push(word);
+        }
+    }
+
+    /// `name=(…)`: a list of words, not a subshell.
+    fn assigns_list(&self) -> bool {
+        self.at > 0
+            && self.text.as_bytes().get(self.at - 1) == Some(&b'=')
+            && self.current.words.last().is_some_and(|word| word.ends_with('='))
+    }
+
+    /// Goes behind the next `end`; without one, behind what opened.
+    fn skip_past(&mut self, end: &str) {
+        let window = self.text.floor_char_boundary(self.at + WINDOW_BYTES);
+        match self.slice(self.at, window).find(end) {
+            Some(at) => self.at += at + end.len(),
+            None => self.at += 1,
         }
     }
 
@@ -426,6 +452,9 @@ mod tests {
             ("f() { ls; }", "{ · ls ; }"),
             ("case $x in\n a|b) ls;;\nesac", "case · $x · in ; ls ; esac"),
             ("diff <(a) <(b)", "diff · <(a) · <(b) ; $(a) ; $(b)"),
+            ("if [[ $a =~ ^(x|y)$ ]]; then ls; fi", "if · [[ ; then · ls ; fi"),
+            ("((i++)); ls", "ls"),
+            ("a=(1 2 3); ls", "a= ; ls"),
             ("grep -E 'a|b' f", "grep · -E · a|b · f"),
             ("wc <<< \"$x\"", "wc"),
             ("echo 'open", "echo · open"),

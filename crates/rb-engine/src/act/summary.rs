@@ -163,7 +163,9 @@ impl Found {
             let failed = number_after(line, "Failures: ").unwrap_or(0)
                 + number_after(line, "Errors: ").unwrap_or(0);
             self.set(run.saturating_sub(failed), failed);
-        } else if let Some(passed) = number_after(line, "Passed: ") {
+        } else if let Some(passed) =
+            number_after(line, "Passed: ").filter(|_| !line.starts_with('T'))
+        {
             self.set(passed, number_after(line, "Failed: ").unwrap_or(0));
         } else if let Some(rest) = line.strip_prefix("Tests") {
             let passed = number_before(rest, " passed");
@@ -238,6 +240,7 @@ mod tests {
             ("# pass 5\n# fail 1", Some((5, 1))),
             ("ℹ pass 3\nℹ fail 0", Some((3, 0))),
             ("Passed!  - Failed: 0, Passed: 8, Skipped: 0", Some((8, 0))),
+            ("Total: 12 | Passed: 9 | Failed: 3", None),
             ("all good", None),
             ("OK", None),
             ("3 errors were reported to the user in the past", None),
