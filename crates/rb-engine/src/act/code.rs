@@ -202,7 +202,7 @@ impl<'t> Scan<'t, '_> {
                 first.iter().for_each(|path| self.parts.write(path));
             }
             "read_text" | "read_bytes" => {
-                self.path.iter().for_each(|path| self.parts.read(path, None))
+                self.path.iter().for_each(|path| self.parts.read(path, None));
             }
             "read_csv" | "read_excel" | "read_json" | "readFileSync" | "readFile"
             | "load_workbook" => {
@@ -213,7 +213,7 @@ impl<'t> Scan<'t, '_> {
                 self.start(first);
             }
             "run" | "call" if name.starts_with("subprocess") || name.starts_with("sp.") => {
-                self.start(first)
+                self.start(first);
             }
             "main" if name == "pytest.main" || name == "unittest.main" => {
                 self.acted = true;

@@ -173,13 +173,13 @@ impl<'r, 'a> Reader<'r, 'a> {
             }
             "bash" | "sh" | "zsh" | "dash" | "ash" | "fish" => self.shell(program),
             "eval" => {
-                walk(&self.words.get(1..).unwrap_or(&[]).join(" "), self.parts, self.depth + 1)
+                walk(&self.words.get(1..).unwrap_or(&[]).join(" "), self.parts, self.depth + 1);
             }
             "xargs" | "parallel" => self.xargs(),
             "apply_patch" | "patch" => {
                 self.note(program, Kind::Edit);
                 let body = self.simple.heredoc.unwrap_or_else(|| self.word(1));
-                patch::walk(&body, self.parts);
+                patch::walk(body, self.parts);
             }
             "sleep" | "wait" | "watch" | "ps" | "jobs" | "top" | "htop" | "pgrep" | "uptime" => {
                 self.note(program, Kind::Poll);
@@ -207,7 +207,7 @@ impl<'r, 'a> Reader<'r, 'a> {
     fn change_folder(&mut self) {
         let to = self.word(1);
         if !to.is_empty() && !to.starts_with('-') && !to.contains(['$', '`', '*']) {
-            self.parts.base = super::files::normalise(&self.parts.base, &to);
+            self.parts.base = super::files::normalise(&self.parts.base, to);
         }
     }
 
@@ -351,9 +351,9 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
         let mut words = words.into_iter();
         if let Some(query) = named.or_else(|| words.next()) {
-            self.parts.ask(&query);
+            self.parts.ask(query);
         }
-        words.for_each(|path| self.parts.read(&path, None));
+        words.for_each(|path| self.parts.read(path, None));
         self.outputs(true);
     }
 
@@ -367,10 +367,10 @@ impl<'r, 'a> Reader<'r, 'a> {
         if let Some(query) =
             self.option(&["-name", "-iname", "-path", "-ipath", "-regex", "-wholename"])
         {
-            self.parts.ask(&query);
+            self.parts.ask(query);
         } else if program != "find" {
             let query = self.plain_words().next().unwrap_or("");
-            self.parts.ask(&query);
+            self.parts.ask(query);
         }
         if program == "find" {
             let folders: Vec<&str> = self
@@ -400,7 +400,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         self.note(program, Kind::Edit);
         let mut paths: Vec<&str> = self.plain_words().collect();
         if let Some(to) = paths.pop() {
-            self.parts.write(&to);
+            self.parts.write(to);
         }
         for from in &paths {
             self.parts.read(from, None);
@@ -421,7 +421,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         } else if let Some(body) = self.simple.heredoc {
             walk(body, self.parts, self.depth + 1);
         } else if let Some(file) = self.plain_words().next() {
-            programs::run_script(self, program, &file);
+            programs::run_script(self, program, file);
         } else {
             self.note(program, Kind::Run);
         }
@@ -569,13 +569,14 @@ fn range_shown(program: &str, count: Option<&str>) -> Option<Lines> {
     match program {
         "head" => Some(Lines { from: 1, to: count.map_or(Some(10), |n| n.parse().ok())? }),
         // Counted from the end: a place of its own, high up, so that it meets no range from the top.
-        "tail" => match count.and_then(|n| n.strip_prefix('+')) {
-            Some(from) => Some(Lines { from: from.parse().ok()?, to: u32::MAX }),
-            None => {
+        "tail" => {
+            if let Some(from) = count.and_then(|n| n.strip_prefix('+')) {
+                Some(Lines { from: from.parse().ok()?, to: u32::MAX })
+            } else {
                 let count: u32 = count.map_or(Some(10), |n| n.parse().ok())?;
                 Some(Lines { from: u32::MAX.saturating_sub(count), to: u32::MAX })
             }
-        },
+        }
         _ => None,
     }
 }

@@ -91,36 +91,74 @@ pub(super) fn entities(input: &str, thought: &str) -> Vec<String> {
     let mut found = Vec::new();
     for source in [input, thought] {
         let source = &source[..source.floor_char_boundary(LOOKED_AT_BYTES)];
-        for word in
-            source.split(|c: char| c.is_whitespace() || "\"'`()[]{}<>,;=|&*!?\\".contains(c))
-        {
-            if found.len() >= ENTITIES_MAX {
-                return found;
+        let mut start = 0;
+        for (at, byte) in source.bytes().chain([b' ']).enumerate() {
+            if !SEPARATOR[usize::from(byte)] {
+                continue;
             }
-            let word = word.trim_matches(|c: char| !(c.is_alphanumeric() || c == '_' || c == '/'));
+            let word = source.get(start..at).unwrap_or("");
+            start = at + 1;
+            if word.len() < 3 {
+                continue;
+            }
+            let word = word.trim_matches(['.', ':', '-', '#', '@', '%', '+', '~']);
             if is_entity(word) && !found.iter().any(|known| known == word) {
                 found.push(word.to_owned());
+                if found.len() >= ENTITIES_MAX {
+                    return found;
+                }
             }
         }
     }
     found
 }
 
+/// Bytes that end a name.
+const SEPARATOR: [bool; 256] = {
+    let mut table = [false; 256];
+    let marks = b"\"'`()[]{}<>,;=|&*!?\\$^";
+    let mut at = 0;
+    while at < marks.len() {
+        table[marks[at] as usize] = true;
+        at += 1;
+    }
+    let mut byte = 0;
+    while byte <= b' ' {
+        table[byte as usize] = true;
+        byte += 1;
+    }
+    table
+};
+
 /// An identifier, a path or a code: something somebody gave a name, not a word of a language.
 fn is_entity(word: &str) -> bool {
     let bytes = word.as_bytes();
-    if bytes.len() < 3
-        || bytes.len() > ENTITY_BYTES_MAX
-        || !bytes.iter().any(u8::is_ascii_alphabetic)
-    {
+    if bytes.len() < 3 || bytes.len() > ENTITY_BYTES_MAX {
         return false;
     }
-    let inner = bytes.get(1..bytes.len() - 1).unwrap_or(&[]);
-    let humps = bytes.windows(2).any(|w| w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase());
-    let mixed = bytes.iter().any(u8::is_ascii_digit) && bytes.iter().any(u8::is_ascii_uppercase);
+    let (mut letters, mut digits, mut capitals, mut humps, mut joined, mut dotted) =
+        (0, 0, 0, 0, 0, 0);
+    let mut before = 0_u8;
+    for &byte in bytes {
+        match byte {
+            b'A'..=b'Z' => {
+                capitals += 1;
+                humps += u8::from(before.is_ascii_lowercase());
+            }
+            b'a'..=b'z' => letters += 1,
+            b'0'..=b'9' => digits += 1,
+            b'_' => joined += 1,
+            b'/' | b'.' => dotted += 1,
+            _ => {}
+        }
+        before = byte;
+    }
+    if letters + capitals == 0 {
+        return false;
+    }
     // `e.g` ends like a file name; a name has more to it.
-    let named = looks_like_path(word) && (word.contains('/') || bytes.len() > 3);
-    humps || mixed || named || inner.contains(&b'_')
+    let named = || dotted > 0 && looks_like_path(word) && (word.contains('/') || bytes.len() > 3);
+    humps > 0 || (digits > 0 && capitals > 0) || joined > 0 || named()
 }
 
 #[cfg(test)]

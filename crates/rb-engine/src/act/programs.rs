@@ -22,8 +22,9 @@ pub(super) fn classify(reader: &mut Reader<'_, '_>, program: &str) {
         "coverage" => reader.note(program, Kind::Run),
         "rustc" | "gcc" | "g++" | "cc" | "clang" | "clang++" | "javac" | "tsc" | "mypy"
         | "pyright" | "ruff" | "flake8" | "pylint" | "pyflakes" | "eslint" | "shellcheck"
-        | "rustfmt" | "black" | "isort" | "prettier" | "golint" | "staticcheck"
-        | "golangci-lint" | "ld" | "bandit" | "yamllint" | "hadolint" | "stylelint" => {
+        | "rustfmt" | "black" | "isort" | "prettier" | "golint" | "sphinx-build"
+        | "staticcheck" | "golangci-lint" | "ld" | "bandit" | "yamllint" | "hadolint"
+        | "stylelint" => {
             reader.note(program, Kind::Run);
             reader.parts.verifies = true;
         }
@@ -67,7 +68,7 @@ fn git(reader: &mut Reader<'_, '_>, program: &str) {
         at += if matches!(reader.word(at), "-C" | "-c") { 2 } else { 1 };
     }
     let sub = reader.word(at);
-    reader.parts.command(program, &sub);
+    reader.parts.command(program, sub);
     let paths: Vec<&str> = reader
         .words
         .iter()
@@ -186,10 +187,10 @@ fn build_tool(reader: &mut Reader<'_, '_>, program: &str) {
     if words.clone().any(|w| {
         matches!(w, "test" | "tests" | "t" | "nextest" | "spec" | "e2e" | "unittest" | "citest")
     }) {
-        test(reader, program, &sub, at + 1);
+        test(reader, program, sub, at + 1);
         return;
     }
-    reader.parts.command(program, &sub);
+    reader.parts.command(program, sub);
     let changes_packages = matches!(
         sub,
         "install"
@@ -220,7 +221,7 @@ fn build_tool(reader: &mut Reader<'_, '_>, program: &str) {
 
 fn package_manager(reader: &mut Reader<'_, '_>, program: &str) {
     let sub = reader.word(1);
-    reader.parts.command(program, &sub);
+    reader.parts.command(program, sub);
     let looks =
         matches!(sub, "list" | "show" | "freeze" | "info" | "search" | "check" | "index" | "env");
     reader.parts.note(if looks { Kind::Read } else { Kind::Run });
@@ -230,7 +231,7 @@ fn package_manager(reader: &mut Reader<'_, '_>, program: &str) {
 fn control(reader: &mut Reader<'_, '_>, program: &str) {
     let words: Vec<&str> = reader.plain_words().take(2).collect();
     let sub = words.first().copied().unwrap_or("");
-    reader.parts.command(program, &sub);
+    reader.parts.command(program, sub);
     let verb = |names: &[&str]| words.iter().any(|word| names.contains(word));
     let kind = if verb(&["ps", "status", "get", "top", "wait", "watch"]) {
         Kind::Poll
@@ -249,8 +250,8 @@ fn control(reader: &mut Reader<'_, '_>, program: &str) {
 
 fn database(reader: &mut Reader<'_, '_>, program: &str) {
     let statement = reader.words.iter().skip(1).map(AsRef::as_ref).find(|word| word.contains(' '));
-    let statement = statement.or_else(|| reader.simple.heredoc);
-    let kind = statement.as_deref().map_or(Kind::Run, super::tools::sql_kind);
+    let statement = statement.or(reader.simple.heredoc);
+    let kind = statement.map_or(Kind::Run, super::tools::sql_kind);
     reader.note(program, kind);
     statement.iter().for_each(|statement| reader.parts.ask(statement));
 }
@@ -264,13 +265,13 @@ fn interpreter(reader: &mut Reader<'_, '_>, program: &str, from: usize) {
         match word.as_ref() {
             "-m" => {
                 let module = reader.word(at + 1);
-                module_run(reader, program, &module, at + 2);
+                module_run(reader, program, module, at + 2);
                 return;
             }
             "-c" | "-e" | "--eval" | "-p" | "-r" => {
                 let flag = word.as_ref();
-                reader.parts.command(program, &flag);
-                reader.inline_code(&flag);
+                reader.parts.command(program, flag);
+                reader.inline_code(flag);
                 reader.product();
                 return;
             }
@@ -295,7 +296,7 @@ fn interpreter(reader: &mut Reader<'_, '_>, program: &str, from: usize) {
         reader.product();
         return;
     }
-    let name = file.rsplit('/').next().unwrap_or(&file);
+    let name = file.rsplit('/').next().unwrap_or(file);
     if matches!(name, "manage.py" | "setup.py" | "artisan") && reader.word(at + 1) == "test" {
         test(reader, name, "test", at + 2);
         return;
@@ -304,7 +305,7 @@ fn interpreter(reader: &mut Reader<'_, '_>, program: &str, from: usize) {
         test(reader, name, "", at + 1);
         return;
     }
-    run_script(reader, program, &file);
+    run_script(reader, program, file);
     reader.product();
 }
 
@@ -347,8 +348,9 @@ pub(super) fn run_script(reader: &mut Reader<'_, '_>, program: &str, file: &str)
 /// A program of the project, or one we do not know: it runs, and shows something.
 fn unknown(reader: &mut Reader<'_, '_>, program: &str) {
     let path = reader.word(0);
-    let of_the_project = path.contains('/') || super::files::has_extension(&path);
-    if path.contains('/') && is_test_file(&path) || program.ends_with("runtests.py") {
+    let of_the_project = path.contains('/') || super::files::has_extension(path);
+    let is_runner = matches!(program, "test" | "tests" | "runtests" | "run_tests" | "run-tests");
+    if path.contains('/') && (is_runner || is_test_file(path)) {
         test(reader, program, "", 1);
         return;
     }

@@ -90,7 +90,7 @@ impl<'a> Lexer<'a> {
                 }
                 b'&' | b'|' => self.operator(byte),
                 b'(' if self.peek(1) == Some(b'(') && self.current.words.is_empty() => {
-                    self.skip_past("))")
+                    self.skip_past("))");
                 }
                 b'(' if self.assigns_list() => self.skip_past(")"),
                 b'(' => {

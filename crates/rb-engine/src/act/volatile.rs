@@ -32,7 +32,7 @@ pub(super) fn fingerprint(scratch: &mut String, text: &str, level: Level) -> u64
 /// Appends `text` to `out` without its volatile parts.
 pub(super) fn strip_into(out: &mut String, text: &str, level: Level) {
     out.reserve(text.len());
-    Strip { text, bytes: text.as_bytes(), at: 0, out, level, last_word: (0, 0), gap: Gap::Start }
+    Strip { text, bytes: text.as_bytes(), at: 0, out, level, copy_from: 0, last_word: (0, 0) }
         .run();
 }
 
@@ -51,41 +51,67 @@ struct Strip<'t, 'o> {
     at: usize,
     out: &'o mut String,
     level: Level,
+    /// Where the text begins that is to be copied as it is.
+    copy_from: usize,
     /// Where the last run of letters and digits began and ended.
     last_word: (usize, usize),
-    gap: Gap,
 }
 
 impl<'t> Strip<'t, '_> {
     fn run(&mut self) {
-        let mut indent = 0;
+        self.spacing(Gap::Start);
         while let Some(&byte) = self.bytes.get(self.at) {
-            match byte {
-                0x1b => self.skip_escape(),
-                b'\n' | b'\r' => {
-                    self.at += 1;
-                    indent = 0;
-                    if self.gap != Gap::Start {
-                        self.gap = Gap::Line;
-                    }
+            if WORD[usize::from(byte)] {
+                self.word();
+            } else if byte <= b' ' {
+                if byte == b' ' && self.bytes.get(self.at + 1).is_some_and(|next| *next > b' ') {
+                    self.at += 1; // One blank between two words is copied with them.
+                } else {
+                    self.spacing(Gap::None);
                 }
-                b' ' | b'\t' | 0x0b | 0x0c | 0x1c..=0x1f => {
-                    self.at += 1;
-                    indent += if byte == b'\t' { 4 } else { 1 };
-                    if self.gap == Gap::None {
-                        self.gap = Gap::Blank;
-                    }
-                }
-                _ => {
-                    self.close_gap(indent);
-                    self.token(byte);
-                }
+            } else {
+                self.mark(byte);
             }
         }
+        self.copy_up_to(self.at);
     }
 
-    fn close_gap(&mut self, indent: usize) {
-        match std::mem::replace(&mut self.gap, Gap::None) {
+    /// Copies what has been passed over, so that something else can take the place of what follows.
+    fn copy_up_to(&mut self, end: usize) {
+        self.out.push_str(self.slice(self.copy_from, end));
+        self.copy_from = end;
+    }
+
+    /// Reads blanks, line ends and colour codes, and writes what stands for them.
+    fn spacing(&mut self, before: Gap) {
+        self.copy_up_to(self.at);
+        let mut gap = before;
+        let mut indent = 0_usize;
+        while let Some(&byte) = self.bytes.get(self.at) {
+            match byte {
+                0x1b => {
+                    let rest = self.bytes.get(self.at + 1..).unwrap_or(&[]);
+                    self.at += escape_len(rest);
+                }
+                b'\n' | b'\r' => {
+                    indent = 0;
+                    gap = if gap == Gap::Start { Gap::Start } else { Gap::Line };
+                }
+                b' ' | b'\t' | 0x0b | 0x0c | 0x1c..=0x1f => {
+                    indent += if byte == b'\t' { 4 } else { 1 };
+                    gap = if gap == Gap::None { Gap::Blank } else { gap };
+                }
+                // Other control characters say nothing to anybody.
+                0..=b' ' => {}
+                _ => break,
+            }
+            self.at += 1;
+        }
+        self.copy_from = self.at;
+        if self.at >= self.bytes.len() {
+            return;
+        }
+        match gap {
             Gap::None | Gap::Start => {}
             Gap::Line if self.level == Level::Lines => {
                 self.out.push('\n');
@@ -95,30 +121,34 @@ impl<'t> Strip<'t, '_> {
         }
     }
 
-    fn token(&mut self, byte: u8) {
+    fn word(&mut self) {
         let start = self.at;
-        if is_word(byte) {
-            let end = self.word_end(start);
-            let used =
-                if self.level >= Level::Answer { self.volatile_word(start, end) } else { None };
-            if let Some((end, mark)) = used {
-                self.out.push_str(mark);
-                self.at = end;
-            } else {
-                self.out.push_str(self.slice(start, end));
-                self.at = end;
-            }
-            self.last_word = (start, end);
-            return;
+        let end = self.word_end(start);
+        self.at = end;
+        // Everything volatile begins with a digit or is long.
+        let suspect = end - start >= 8 || self.bytes.get(start).is_some_and(u8::is_ascii_digit);
+        if suspect
+            && self.level >= Level::Answer
+            && let Some((end, shown)) = self.volatile_word(start, end)
+        {
+            self.copy_up_to(start);
+            self.out.push_str(shown);
+            self.copy_from = end;
+            self.at = end;
         }
-        if self.level >= Level::Answer && byte == b'/' && self.temporary_path() {
-            return;
+        self.last_word = (start, self.at);
+    }
+
+    /// A punctuation mark: it may open a temporary path or a quoted value.
+    fn mark(&mut self, byte: u8) {
+        let replaced = match byte {
+            b'/' if self.level >= Level::Answer => self.temporary_path(),
+            b'\'' | b'"' | b'`' if self.level == Level::Class => self.quoted(byte),
+            _ => false,
+        };
+        if !replaced {
+            self.at += 1;
         }
-        if self.level == Level::Class && matches!(byte, b'\'' | b'"' | b'`') && self.quoted(byte) {
-            return;
-        }
-        self.out.push(char::from(byte));
-        self.at += 1;
     }
 
     fn slice(&self, start: usize, end: usize) -> &'t str {
@@ -127,7 +157,7 @@ impl<'t> Strip<'t, '_> {
 
     fn word_end(&self, start: usize) -> usize {
         let rest = self.bytes.get(start..).unwrap_or(&[]);
-        rest.iter().position(|&b| !is_word(b)).map_or(self.bytes.len(), |n| start + n)
+        rest.iter().position(|&b| !WORD[usize::from(b)]).map_or(self.bytes.len(), |n| start + n)
     }
 
     /// The end of the volatile text that begins with this word, and what stands in its place.
@@ -264,7 +294,9 @@ impl<'t> Strip<'t, '_> {
         if !is_temporary_name(&name.as_bytes()[..end]) && prefix != "/var/folders/" {
             return false;
         }
+        self.copy_up_to(self.at);
         self.at += prefix.len() + end;
+        self.copy_from = self.at;
         self.out.push_str("/tmp/~");
         true
     }
@@ -272,7 +304,7 @@ impl<'t> Strip<'t, '_> {
     /// Replaces a quoted value by a mark, if the quote closes on the same line and soon.
     fn quoted(&mut self, quote: u8) -> bool {
         // An apostrophe inside a word opens nothing.
-        if self.at > 0 && self.bytes.get(self.at - 1).is_some_and(|&b| is_word(b)) {
+        if self.at > 0 && self.bytes.get(self.at - 1).is_some_and(|&b| WORD[usize::from(b)]) {
             return false;
         }
         let inside = self.bytes.get(self.at + 1..).unwrap_or(&[]);
@@ -281,14 +313,11 @@ impl<'t> Strip<'t, '_> {
         if window.get(len) != Some(&quote) {
             return false;
         }
-        self.out.push_str("<q>");
+        self.copy_up_to(self.at);
         self.at += len + 2;
+        self.copy_from = self.at;
+        self.out.push_str("<q>");
         true
-    }
-
-    fn skip_escape(&mut self) {
-        let rest = self.bytes.get(self.at + 1..).unwrap_or(&[]);
-        self.at += 1 + escape_len(rest);
     }
 
     fn digits_end(&self, start: usize) -> usize {
@@ -339,9 +368,18 @@ pub(super) fn without_escapes(text: &str) -> std::borrow::Cow<'_, str> {
     plain.into()
 }
 
-fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
-}
+/// Bytes of words: letters, digits, the underscore, and everything that is not ASCII.
+const WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    loop {
+        table[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
+        if byte == u8::MAX {
+            break table;
+        }
+        byte += 1;
+    }
+};
 
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
