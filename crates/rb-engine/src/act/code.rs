@@ -115,12 +115,14 @@ impl<'t> Scan<'t, '_> {
         while let Some(&byte) = bytes.get(at) {
             if byte == b'\\' {
                 at += 1;
-            } else if byte == b'\n' && !triple {
-                break;
-            } else if byte == quote
-                && (!triple
-                    || (bytes.get(at + 1) == Some(&quote) && bytes.get(at + 2) == Some(&quote)))
-            {
+            } else if triple {
+                if byte == quote
+                    && bytes.get(at + 1) == Some(&quote)
+                    && bytes.get(at + 2) == Some(&quote)
+                {
+                    break;
+                }
+            } else if byte == quote || byte == b'\n' {
                 break;
             }
             at += 1;
@@ -193,20 +195,28 @@ impl<'t> Scan<'t, '_> {
             "write_text" | "write_bytes" => {
                 self.acted = true;
                 self.parts.note(Kind::Edit);
-                self.path.iter().for_each(|path| self.parts.write(path));
+                if let Some(path) = self.path {
+                    self.parts.write(path);
+                }
             }
             "to_csv" | "to_json" | "to_excel" | "savefig" | "writeFileSync" | "writeFile"
             | "appendFileSync" | "appendFile" | "copyfile" | "copy2" => {
                 self.acted = true;
                 self.parts.note(Kind::Edit);
-                first.iter().for_each(|path| self.parts.write(path));
+                if let Some(path) = first {
+                    self.parts.write(path);
+                }
             }
             "read_text" | "read_bytes" => {
-                self.path.iter().for_each(|path| self.parts.read(path, None));
+                if let Some(path) = self.path {
+                    self.parts.read(path, None);
+                }
             }
             "read_csv" | "read_excel" | "read_json" | "readFileSync" | "readFile"
             | "load_workbook" => {
-                first.iter().for_each(|path| self.parts.read(path, None));
+                if let Some(path) = first {
+                    self.parts.read(path, None);
+                }
             }
             "system" | "popen" | "check_output" | "check_call" | "getoutput" | "Popen"
             | "execSync" => {

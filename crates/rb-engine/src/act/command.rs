@@ -107,7 +107,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             let _ = write!(canon, " >{output}");
         }
         if let Some(body) = self.simple.heredoc {
-            canon.push_str(crate::text::head(body, CANON_BYTES_MAX));
+            canon.push_str(&body[..body.floor_char_boundary(CANON_BYTES_MAX)]);
         }
         canon.push(if self.simple.piped { '|' } else { ';' });
     }
@@ -158,18 +158,18 @@ impl<'r, 'a> Reader<'r, 'a> {
             "grep" | "egrep" | "fgrep" | "rg" | "ag" | "ack" | "zgrep" | "search_dir"
             | "search_file" | "find_file" => self.search(program),
             "find" | "fd" | "fdfind" | "locate" => self.find(program),
-            "tee" => {
-                self.note(program, Kind::Edit);
-                self.plain_words().for_each(|target| self.parts.write(target));
-            }
             "rm" | "rmdir" | "unlink" => {
                 self.note(program, Kind::Run);
-                self.plain_words().for_each(|target| self.parts.remove(target));
+                for target in self.plain_words() {
+                    self.parts.remove(target);
+                }
             }
             "mv" | "cp" | "install" | "ln" | "rsync" => self.copy(program),
-            "touch" | "truncate" => {
+            "tee" | "touch" | "truncate" => {
                 self.note(program, Kind::Edit);
-                self.plain_words().for_each(|target| self.parts.write(target));
+                for target in self.plain_words() {
+                    self.parts.write(target);
+                }
             }
             "bash" | "sh" | "zsh" | "dash" | "ash" | "fish" => self.shell(program),
             "eval" => {
@@ -250,7 +250,9 @@ impl<'r, 'a> Reader<'r, 'a> {
         if program == "diff" || program == "cmp" {
             self.parts.verifies = true;
         }
-        files.iter().for_each(|file| self.parts.read(file, lines));
+        for file in &files {
+            self.parts.read(file, lines);
+        }
         self.parts.shows = files.len() == 1 && matches!(program, "cat" | "nl" | "bat" | "batcat");
         self.outputs(true);
     }
@@ -268,10 +270,14 @@ impl<'r, 'a> Reader<'r, 'a> {
         let files: Vec<&str> = self.plain_words().skip(1).filter(|w| looks_like_path(w)).collect();
         if self.has_option(&["-i", "--in-place", "inplace"]) && !files.is_empty() {
             self.note(program, Kind::Edit);
-            files.iter().for_each(|file| self.parts.write(file));
+            for file in &files {
+                self.parts.write(file);
+            }
         } else if !files.is_empty() || self.simple.input.is_some() {
             self.note(program, Kind::Read);
-            files.iter().for_each(|file| self.parts.read(file, None));
+            for file in &files {
+                self.parts.read(file, None);
+            }
         } else if !self.simple.piped {
             self.note(program, Kind::Run);
         }
@@ -306,14 +312,18 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
         if in_place {
             self.note(program, Kind::Edit);
-            files.iter().for_each(|file| self.parts.write(file));
+            for file in &files {
+                self.parts.write(file);
+            }
         } else if program == "perl" && !explicit {
             self.note(program, Kind::Run);
             self.parts.verifies = true;
         } else if !files.is_empty() || !self.simple.piped {
             self.note(program, Kind::Read);
             let lines = script.and_then(printed_lines);
-            files.iter().for_each(|file| self.parts.read(file, lines));
+            for file in &files {
+                self.parts.read(file, lines);
+            }
         } else {
             self.parts.narrow(script.and_then(printed_lines));
         }
@@ -353,7 +363,9 @@ impl<'r, 'a> Reader<'r, 'a> {
         if let Some(query) = named.or_else(|| words.next()) {
             self.parts.ask(query);
         }
-        words.for_each(|path| self.parts.read(path, None));
+        for path in words {
+            self.parts.read(path, None);
+        }
         self.outputs(true);
     }
 
@@ -380,7 +392,9 @@ impl<'r, 'a> Reader<'r, 'a> {
                 .take_while(|w| !w.starts_with(['-', '(', '!']))
                 .map(AsRef::as_ref)
                 .collect();
-            folders.iter().for_each(|folder| self.parts.read(folder, None));
+            for folder in &folders {
+                self.parts.read(folder, None);
+            }
         }
         if self.has_option(&["-delete"]) {
             self.note(program, Kind::Run);
@@ -455,7 +469,9 @@ impl<'r, 'a> Reader<'r, 'a> {
             .filter(|w| w.contains("://") || w.starts_with("localhost"))
             .map(AsRef::as_ref)
             .collect();
-        pages.iter().for_each(|page| self.parts.read(page, None));
+        for page in &pages {
+            self.parts.read(page, None);
+        }
     }
 
     /// Files that receive the output. Text tools write what they are told to; the log of a test run is no edit.

@@ -15,7 +15,7 @@ const ENTITIES_MAX: usize = 16;
 /// Longer names are none.
 const ENTITY_BYTES_MAX: usize = 80;
 /// Names are looked for this far into the argument, and this far into the thought.
-const LOOKED_AT_BYTES: usize = 1_500;
+const LOOKED_AT_BYTES: usize = 1_000;
 
 /// What the act is about, in a few words.
 pub(super) fn meaning(action: &Action<'_>, args: &Args<'_>, kind: Kind, parts: &Parts) -> String {
@@ -53,13 +53,21 @@ pub(super) fn meaning(action: &Action<'_>, args: &Args<'_>, kind: Kind, parts: &
         return short(&out);
     }
     if matches!(kind, Kind::Run | Kind::Poll | Kind::Change) {
-        parts.commands.iter().take(4).for_each(|command| add(&mut out, command));
+        for command in parts.commands.iter().take(4) {
+            add(&mut out, command);
+        }
     }
-    parts.query.iter().for_each(|query| add(&mut out, query));
+    if let Some(query) = &parts.query {
+        add(&mut out, query);
+    }
     if kind != Kind::Edit {
-        parts.targets.iter().take(6).for_each(|target| add(&mut out, target));
+        for target in parts.targets.iter().take(6) {
+            add(&mut out, target);
+        }
     }
-    files.iter().take(6).for_each(|file| add(&mut out, &file.path));
+    for file in files.iter().take(6) {
+        add(&mut out, &file.path);
+    }
     short(&out)
 }
 
@@ -91,74 +99,93 @@ pub(super) fn entities(input: &str, thought: &str) -> Vec<String> {
     let mut found = Vec::new();
     for source in [input, thought] {
         let source = &source[..source.floor_char_boundary(LOOKED_AT_BYTES)];
-        let mut start = 0;
+        let (mut start, mut seen, mut before) = (0, 0_u8, 0_u8);
         for (at, byte) in source.bytes().chain([b' ']).enumerate() {
-            if !SEPARATOR[usize::from(byte)] {
+            let class = CLASS[usize::from(byte)];
+            if class != END {
+                // A capital after a small letter: a hump, as in `userName`.
+                seen |= class | if before == SMALL && class == CAPITAL { HUMP } else { 0 };
+                before = class;
                 continue;
             }
-            let word = source.get(start..at).unwrap_or("");
-            start = at + 1;
-            if word.len() < 3 {
-                continue;
-            }
-            let word = word.trim_matches(['.', ':', '-', '#', '@', '%', '+', '~']);
-            if is_entity(word) && !found.iter().any(|known| known == word) {
-                found.push(word.to_owned());
-                if found.len() >= ENTITIES_MAX {
-                    return found;
+            // Words of a language have neither, and most words are such.
+            if seen & (HUMP | JOIN | PATH) != 0 || seen & (DIGIT | CAPITAL) == DIGIT | CAPITAL {
+                let word = source.get(start..at).unwrap_or("");
+                let word = word.trim_matches(['.', ':', '-', '#', '@', '%', '+', '~']);
+                if is_entity(word, seen) && !found.iter().any(|known| known == word) {
+                    found.push(word.to_owned());
+                    if found.len() >= ENTITIES_MAX {
+                        return found;
+                    }
                 }
             }
+            (start, seen, before) = (at + 1, 0, 0);
         }
     }
     found
 }
 
-/// Bytes that end a name.
-const SEPARATOR: [bool; 256] = {
-    let mut table = [false; 256];
-    let marks = b"\"'`()[]{}<>,;=|&*!?\\$^";
-    let mut at = 0;
-    while at < marks.len() {
-        table[marks[at] as usize] = true;
-        at += 1;
-    }
-    let mut byte = 0;
-    while byte <= b' ' {
-        table[byte as usize] = true;
+const SMALL: u8 = 1;
+const CAPITAL: u8 = 2;
+const DIGIT: u8 = 4;
+const JOIN: u8 = 8;
+const PATH: u8 = 16;
+const HUMP: u8 = 32;
+const OTHER: u8 = 64;
+/// Ends a name.
+const END: u8 = 128;
+
+/// What a byte is to a name.
+const CLASS: [u8; 256] = {
+    let mut table = [OTHER; 256];
+    let mut byte = 0_u8;
+    loop {
+        table[byte as usize] = match byte {
+            b'a'..=b'z' => SMALL,
+            b'A'..=b'Z' => CAPITAL,
+            b'0'..=b'9' => DIGIT,
+            b'_' => JOIN,
+            b'/' | b'.' => PATH,
+            0..=b' '
+            | b'"'
+            | b'\''
+            | b'`'
+            | b'('
+            | b')'
+            | b'['
+            | b']'
+            | b'{'
+            | b'}'
+            | b'<'
+            | b'>'
+            | b','
+            | b';'
+            | b'='
+            | b'|'
+            | b'&'
+            | b'*'
+            | b'!'
+            | b'?'
+            | b'\\'
+            | b'$'
+            | b'^' => END,
+            _ => OTHER,
+        };
+        if byte == u8::MAX {
+            break table;
+        }
         byte += 1;
     }
-    table
 };
 
 /// An identifier, a path or a code: something somebody gave a name, not a word of a language.
-fn is_entity(word: &str) -> bool {
-    let bytes = word.as_bytes();
-    if bytes.len() < 3 || bytes.len() > ENTITY_BYTES_MAX {
-        return false;
-    }
-    let (mut letters, mut digits, mut capitals, mut humps, mut joined, mut dotted) =
-        (0, 0, 0, 0, 0, 0);
-    let mut before = 0_u8;
-    for &byte in bytes {
-        match byte {
-            b'A'..=b'Z' => {
-                capitals += 1;
-                humps += u8::from(before.is_ascii_lowercase());
-            }
-            b'a'..=b'z' => letters += 1,
-            b'0'..=b'9' => digits += 1,
-            b'_' => joined += 1,
-            b'/' | b'.' => dotted += 1,
-            _ => {}
-        }
-        before = byte;
-    }
-    if letters + capitals == 0 {
+fn is_entity(word: &str, seen: u8) -> bool {
+    if word.len() < 3 || word.len() > ENTITY_BYTES_MAX || seen & (SMALL | CAPITAL) == 0 {
         return false;
     }
     // `e.g` ends like a file name; a name has more to it.
-    let named = || dotted > 0 && looks_like_path(word) && (word.contains('/') || bytes.len() > 3);
-    humps > 0 || (digits > 0 && capitals > 0) || joined > 0 || named()
+    let named = || looks_like_path(word) && (word.contains('/') || word.len() > 3);
+    seen & (HUMP | JOIN) != 0 || seen & (DIGIT | CAPITAL) == DIGIT | CAPITAL || named()
 }
 
 #[cfg(test)]

@@ -137,7 +137,7 @@ fn result_key(answer: &str, scratch: &mut String) -> u64 {
 
 /// Lines that hosts put around an answer, and blank ones.
 fn is_wrapper(line: &str) -> bool {
-    let line = line.trim();
+    let line = line.trim_ascii();
     let Some(first) = line.as_bytes().first() else { return true };
     match first {
         b'<' => {

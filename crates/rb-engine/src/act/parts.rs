@@ -15,6 +15,7 @@ pub(super) const QUERY_CHARS_MAX: usize = 300;
 
 /// The parts of one act.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each noted on its own")]
 pub(super) struct Parts {
     kinds: u16,
     pub(super) edits: bool,

@@ -54,10 +54,8 @@ const QUERY_NAMES: [&str; 21] = [
 pub(super) fn walk(args: &Args<'_>, kind: Kind, parts: &mut Parts) {
     parts.note(kind);
     let lines = lines(args);
-    let mut path = |path: &str| match kind {
-        Kind::Edit => parts.write(path),
-        _ => parts.read(path, lines),
-    };
+    let mut path =
+        |path: &str| if kind == Kind::Edit { parts.write(path) } else { parts.read(path, lines) };
     if matches!(kind, Kind::Edit | Kind::Read | Kind::Search | Kind::Test) {
         args.get(&PATH_NAMES).into_iter().for_each(&mut path);
         PATH_LISTS.iter().flat_map(|name| args.all(name)).for_each(&mut path);

@@ -95,27 +95,25 @@ fn git(reader: &mut Reader<'_, '_>, program: &str) {
         || reader.has_option(&["--check", "--dry-run", "--stat"]);
     let kind = if looks && kind == Kind::Edit { Kind::Read } else { kind };
     reader.parts.note(kind);
-    match kind {
-        Kind::Edit => {
-            let undoes =
-                matches!(sub, "checkout" | "restore" | "stash" | "revert" | "reset" | "clean");
-            reader.parts.reverts |=
-                undoes && reader.word(at + 1) != "pop" && reader.word(at + 1) != "apply";
-            if let Some(body) = reader.simple.heredoc {
-                super::patch::walk(body, reader.parts);
-            }
-            paths.iter().for_each(|path| reader.parts.write(path));
+    if kind == Kind::Edit {
+        let undoes = matches!(sub, "checkout" | "restore" | "stash" | "revert" | "reset" | "clean");
+        reader.parts.reverts |= undoes && !matches!(reader.word(at + 1), "pop" | "apply");
+        if let Some(body) = reader.simple.heredoc {
+            super::patch::walk(body, reader.parts);
         }
-        Kind::Search => {
-            let query =
-                reader.words.iter().skip(at + 1).find(|w| !w.starts_with('-')).map(AsRef::as_ref);
-            query.iter().for_each(|query| reader.parts.ask(query));
+        for path in &paths {
+            reader.parts.write(path);
         }
-        _ if sub == "diff" => {
-            reader.parts.verifies = true;
-            paths.iter().for_each(|path| reader.parts.read(path, None));
-        }
-        _ => paths.iter().for_each(|path| reader.parts.read(path, None)),
+        return;
+    }
+    reader.parts.verifies |= sub == "diff";
+    if kind == Kind::Search
+        && let Some(query) = reader.words.iter().skip(at + 1).find(|word| !word.starts_with('-'))
+    {
+        reader.parts.ask(query);
+    }
+    for path in &paths {
+        reader.parts.read(path, None);
     }
 }
 
@@ -253,7 +251,9 @@ fn database(reader: &mut Reader<'_, '_>, program: &str) {
     let statement = statement.or(reader.simple.heredoc);
     let kind = statement.map_or(Kind::Run, super::tools::sql_kind);
     reader.note(program, kind);
-    statement.iter().for_each(|statement| reader.parts.ask(statement));
+    if let Some(statement) = statement {
+        reader.parts.ask(statement);
+    }
 }
 
 /// `python f`, `python -m m`, `python -c "…"`, `python - <<EOF`.
@@ -314,10 +314,6 @@ fn module_run(reader: &mut Reader<'_, '_>, program: &str, module: &str, from: us
         "pytest" | "unittest" | "nose" | "nose2" | "doctest" | "tox" | "nox" | "twisted.trial"
         | "django" => {
             test(reader, program, &format!("-m {module}"), from);
-        }
-        "py_compile" | "compileall" | "mypy" | "flake8" | "ruff" | "pylint" | "black" | "build" => {
-            reader.parts.command(program, &format!("-m {module}"));
-            reader.parts.run_program();
         }
         "coverage" => interpreter(reader, program, from + usize::from(reader.word(from) == "run")),
         "pip" | "venv" | "ensurepip" => {

@@ -249,13 +249,14 @@ impl<'a> Lexer<'a> {
         let mut from = start;
         while let Some(byte) = self.peek(0) {
             match byte {
-                b' ' | b'\t' | b'\r' | b'\n' | b';' | b'|' | b'&' | b')' => break,
                 b'<' | b'>' if self.peek(1) == Some(b'(') && self.at == start => {
                     self.at += 1;
                     self.substitution();
                 }
                 b'(' if self.at == start => self.at += 1,
-                b'<' | b'>' | b'(' => break,
+                b' ' | b'\t' | b'\r' | b'\n' | b';' | b'|' | b'&' | b')' | b'<' | b'>' | b'(' => {
+                    break;
+                }
                 b'$' if self.peek(1) == Some(b'(') => {
                     self.at += 1;
                     self.substitution();
@@ -401,6 +402,8 @@ impl<'a> Lexer<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
 
     fn show(text: &str) -> String {
@@ -413,13 +416,13 @@ mod tests {
             }
             line.push_str(&command.words.join(" · "));
             for output in &command.outputs {
-                line.push_str(&format!(" >{output}"));
+                let _ = write!(line, " >{output}");
             }
             if let Some(input) = &command.input {
-                line.push_str(&format!(" <{input}"));
+                let _ = write!(line, " <{input}");
             }
             if let Some(body) = command.heredoc {
-                line.push_str(&format!(" <<{body:?}"));
+                let _ = write!(line, " <<{body:?}");
             }
             shown.push(line);
         }

@@ -23,7 +23,7 @@ impl TestResult {
 pub(super) fn find<'t>(lines: impl Iterator<Item = &'t str>) -> Option<TestResult> {
     let mut found = Found::default();
     for line in lines {
-        found.line(line.trim());
+        found.line(line.trim_ascii());
     }
     found.total.or(found.parts)
 }

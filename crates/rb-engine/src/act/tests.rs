@@ -1,5 +1,7 @@
 //! Whole steps, and what is made of them.
 
+use std::fmt::Write as _;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -22,24 +24,28 @@ fn show(act: &Act) -> String {
     ];
     let flags: String = flags.iter().filter(|(is, _)| *is).map(|(_, letter)| *letter).collect();
     if !flags.is_empty() {
-        out.push_str(&format!(" {flags}"));
+        let _ = write!(out, " {flags}");
     }
     for (mark, files) in [("r", &act.reads), ("w", &act.writes), ("x", &act.removes)] {
         for file in files {
-            out.push_str(&format!(" {mark}:{}", file.path));
+            let _ = write!(out, " {mark}:{}", file.path);
             match file.lines {
                 Some(Lines { from, to: u32::MAX }) if from > 1_000_000 => out.push_str("@end"),
-                Some(Lines { from, to: u32::MAX }) => out.push_str(&format!("@{from}-")),
-                Some(Lines { from, to }) => out.push_str(&format!("@{from}-{to}")),
+                Some(Lines { from, to: u32::MAX }) => {
+                    let _ = write!(out, "@{from}-");
+                }
+                Some(Lines { from, to }) => {
+                    let _ = write!(out, "@{from}-{to}");
+                }
                 None => {}
             }
         }
     }
     for target in &act.test_targets {
-        out.push_str(&format!(" t:{target}"));
+        let _ = write!(out, " t:{target}");
     }
     if let Some(query) = &act.query {
-        out.push_str(&format!(" q:{query}"));
+        let _ = write!(out, " q:{query}");
     }
     out
 }
