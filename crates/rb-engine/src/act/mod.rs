@@ -19,6 +19,7 @@ mod describe;
 mod failure;
 mod files;
 mod keys;
+mod look;
 mod outcome;
 mod parts;
 mod patch;
