@@ -15,7 +15,7 @@ const ENTITIES_MAX: usize = 16;
 /// Longer names are none.
 const ENTITY_BYTES_MAX: usize = 80;
 /// Names are looked for this far into the argument, and this far into the thought.
-const LOOKED_AT_BYTES: usize = 1_000;
+const LOOKED_AT_BYTES: usize = 600;
 
 /// What the act is about, in a few words.
 pub(super) fn meaning(action: &Action<'_>, args: &Args<'_>, kind: Kind, parts: &Parts) -> String {

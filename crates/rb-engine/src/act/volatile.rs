@@ -32,8 +32,7 @@ pub(super) fn fingerprint(scratch: &mut String, text: &str, level: Level) -> u64
 /// Appends `text` to `out` without its volatile parts.
 pub(super) fn strip_into(out: &mut String, text: &str, level: Level) {
     out.reserve(text.len());
-    Strip { text, bytes: text.as_bytes(), at: 0, out, level, copy_from: 0, last_word: (0, 0) }
-        .run();
+    Strip { text, bytes: text.as_bytes(), at: 0, out, level, copy_from: 0 }.run();
 }
 
 /// What lies between the last thing written and the next.
@@ -53,27 +52,30 @@ struct Strip<'t, 'o> {
     level: Level,
     /// Where the text begins that is to be copied as it is.
     copy_from: usize,
-    /// Where the last run of letters and digits began and ended.
-    last_word: (usize, usize),
 }
 
 impl<'t> Strip<'t, '_> {
     fn run(&mut self) {
         self.spacing(Gap::Start);
-        while let Some(&byte) = self.bytes.get(self.at) {
-            if WORD[usize::from(byte)] {
-                self.word();
-            } else if byte <= b' ' {
-                if byte == b' ' && self.bytes.get(self.at + 1).is_some_and(|next| *next > b' ') {
-                    self.at += 1; // One blank between two words is copied with them.
-                } else {
-                    self.spacing(Gap::None);
-                }
-            } else {
+        // Letters and most marks are passed over: everything volatile has a digit in it.
+        while let Some(ahead) = self
+            .bytes
+            .get(self.at..)
+            .and_then(|rest| rest.iter().position(|b| STOP[usize::from(*b)]))
+        {
+            self.at += ahead;
+            let byte = self.bytes.get(self.at).copied().unwrap_or(0);
+            if byte.is_ascii_digit() {
+                self.number();
+            } else if byte > b' ' {
                 self.mark(byte);
+            } else if byte == b' ' && self.bytes.get(self.at + 1).is_some_and(|next| *next > b' ') {
+                self.at += 1; // One blank between two words is copied with them.
+            } else {
+                self.spacing(Gap::None);
             }
         }
-        self.copy_up_to(self.at);
+        self.copy_up_to(self.bytes.len());
     }
 
     /// Copies what has been passed over, so that something else can take the place of what follows.
@@ -121,14 +123,13 @@ impl<'t> Strip<'t, '_> {
         }
     }
 
-    fn word(&mut self) {
-        let start = self.at;
-        let end = self.word_end(start);
+    /// A word with a digit in it, which is the first one here.
+    fn number(&mut self) {
+        let passed = self.bytes.get(self.copy_from..self.at).unwrap_or(&[]);
+        let start = self.at - passed.iter().rev().take_while(|b| WORD[usize::from(**b)]).count();
+        let end = self.word_end(self.at);
         self.at = end;
-        // Everything volatile begins with a digit or is long.
-        let suspect = end - start >= 8 || self.bytes.get(start).is_some_and(u8::is_ascii_digit);
-        if suspect
-            && self.level >= Level::Answer
+        if self.level >= Level::Answer
             && let Some((end, shown)) = self.volatile_word(start, end)
         {
             self.copy_up_to(start);
@@ -136,7 +137,6 @@ impl<'t> Strip<'t, '_> {
             self.copy_from = end;
             self.at = end;
         }
-        self.last_word = (start, self.at);
     }
 
     /// A punctuation mark: it may open a temporary path or a quoted value.
@@ -263,20 +263,22 @@ impl<'t> Strip<'t, '_> {
 
     /// A number straight after a word such as `pid` or `port`, or after `localhost:`.
     fn is_process_or_port(&self, start: usize, len: usize) -> bool {
-        let (from, to) = self.last_word;
-        if to == 0 || start.saturating_sub(to) > 2 {
+        let before = self.bytes.get(start.saturating_sub(16)..start).unwrap_or(&[]);
+        let gap = before.iter().rev().take_while(|b| !WORD[usize::from(**b)]).count();
+        let before = &before[..before.len() - gap];
+        let word = before.iter().rev().take_while(|b| WORD[usize::from(**b)]).count();
+        let (rest, word) = before.split_at(before.len() - word);
+        if gap == 0 || gap > 2 || word.is_empty() {
             return false;
         }
-        let before = self.slice(from, to);
         let colon = self.bytes.get(start.wrapping_sub(1)) == Some(&b':');
-        let names = ["pid", "ppid", "port", "tid"];
-        names.iter().any(|name| before.eq_ignore_ascii_case(name))
-            || (colon && before == "localhost")
+        let names: [&[u8]; 4] = [b"pid", b"ppid", b"port", b"tid"];
+        names.iter().any(|name| word.eq_ignore_ascii_case(name))
+            || (colon && word == b"localhost")
             || (colon
                 && len >= 4
-                && from > 0
-                && self.bytes.get(from - 1) == Some(&b'.')
-                && is_number(before))
+                && rest.last() == Some(&b'.')
+                && word.iter().all(u8::is_ascii_digit))
     }
 
     /// `/tmp/tmpab12cd/…`: the random component goes, the rest stays.
@@ -381,9 +383,19 @@ const WORD: [bool; 256] = {
     }
 };
 
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
-}
+/// Bytes at which something may have to be replaced.
+const STOP: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    loop {
+        table[byte as usize] =
+            byte <= b' ' || byte.is_ascii_digit() || matches!(byte, b'/' | b'\'' | b'"' | b'`');
+        if byte == u8::MAX {
+            break table;
+        }
+        byte += 1;
+    }
+};
 
 /// A word nobody wrote by hand: a long hexadecimal number, or letters and digits well mixed.
 fn is_random(word: &[u8]) -> bool {
