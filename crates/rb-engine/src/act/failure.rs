@@ -79,6 +79,12 @@ fn by_beginning(line: &str, first: u8) -> Option<Report> {
         b'm' if starts(&["make: *** ", "make[1]: *** "]) => Some(Report::Program),
         b'S' if starts(&["Segmentation fault"]) => Some(Report::Program),
         b'u' if starts(&["unknown command", "unknown option"]) => Some(Report::Program),
+        b'T' | b'C' | b'P' | b'E'
+            if starts(&["The last command", "The command", "Command", "Process", "Execution"])
+                && line.contains("timed out") =>
+        {
+            Some(Report::Program)
+        }
         b'U' if starts(&["Uncaught ", "Unhandled exception"]) => Some(Report::Exception),
         b'H' if starts(&[
             "HTTP Error 4",
@@ -378,6 +384,10 @@ mod tests {
             ("make: *** [all] Error 2", Some(Report::Program)),
             ("HTTP Error 404: Not Found", Some(Report::Program)),
             ("Error: boom", Some(Report::Program)),
+            (
+                "The last command <command>x</command> timed out and has been killed.",
+                Some(Report::Program),
+            ),
             ("error: 0", None),
             ("0 errors, 0 warnings", None),
             ("No errors found.", None),

@@ -37,6 +37,7 @@ pub use tools::{ToolPolicies, ToolPolicy};
 
 use crate::step::Step;
 use args::Args;
+use outcome::Source;
 use parts::Parts;
 use tools::Manner;
 
@@ -160,8 +161,14 @@ pub fn understand(step: &Step<'_>, policies: &ToolPolicies) -> Act {
         parts.note(kind);
     }
     let keys = keys::of(&action, &args, kind, &parts, &mut scratch);
-    let prints = matches!(manner, Manner::Shell | Manner::Code);
-    let outcome = Outcome::of(step, kind, prints, &mut scratch);
+    let source = Source {
+        prints: matches!(manner, Manner::Shell | Manner::Code),
+        compares: parts
+            .commands
+            .iter()
+            .any(|name| matches!(name.as_str(), "diff" | "cmp" | "git diff")),
+    };
+    let outcome = Outcome::of(step, kind, source, &mut scratch);
     Act {
         kind,
         edits: parts.edits,
@@ -274,7 +281,7 @@ fn spoken(step: &Step<'_>, scratch: &mut String) -> Act {
         loose_key: key,
         target_key: key,
         text_for_meaning: describe::short(said),
-        outcome: Outcome::of(step, Kind::Message, false, scratch),
+        outcome: Outcome::of(step, Kind::Message, Source::default(), scratch),
     }
 }
 

@@ -61,10 +61,18 @@ pub struct Outcome {
     pub is_empty: bool,
 }
 
+/// Where an answer comes from.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Source {
+    /// Printed by a program, not written by the tool itself.
+    pub(super) prints: bool,
+    /// Of a command that compares, and exits with 1 when it finds a difference.
+    pub(super) compares: bool,
+}
+
 impl Outcome {
-    /// Reads the answer of a step that was an act of `kind`; `prints` tells that what came back was printed by a
-    /// program, not written by the tool itself.
-    pub(super) fn of(step: &Step<'_>, kind: Kind, prints: bool, scratch: &mut String) -> Self {
+    /// Reads the answer of a step that was an act of `kind`.
+    pub(super) fn of(step: &Step<'_>, kind: Kind, source: Source, scratch: &mut String) -> Self {
         let answer = step.observation;
         let (head, tail) = windows(answer);
         let (head, tail) = (volatile::without_escapes(head), volatile::without_escapes(tail));
@@ -75,9 +83,15 @@ impl Outcome {
             !matches!(kind, Kind::Read | Kind::Search | Kind::Message | Kind::Think | Kind::Finish);
         let tests = if runs { summary::find(lines()) } else { None };
 
-        // A search that finds nothing exits with 1 and says nothing: an answer, not a failure.
-        let found_nothing =
-            kind == Kind::Search && is_empty && exit_code.is_none_or(|code| code == 1);
+        // A search that finds nothing exits with 1, as a comparison does that finds something: an answer, not a failure.
+        let asks = kind == Kind::Search || (source.compares && kind == Kind::Read);
+        let complains =
+            || lines().any(|line| line.starts_with("STDERR:") || failure::report(line).is_some());
+        let found_nothing = match exit_code {
+            Some(1) => asks && (is_empty || !complains()),
+            None => asks && is_empty,
+            Some(_) => false,
+        };
         let why = if found_nothing {
             None
         } else if tests.is_some_and(|tests| tests.failed > 0) {
@@ -87,7 +101,7 @@ impl Outcome {
         } else if step.is_error {
             Some(Why::Host)
         } else {
-            from_text(kind, prints, answer, (&head, &tail), exit_code)
+            from_text(kind, source.prints, answer, (&head, &tail), exit_code)
         };
 
         let mut outcome = Self {

@@ -3,7 +3,12 @@
 use super::*;
 
 fn of(kind: Kind, answer: &str) -> Outcome {
-    Outcome::of(&Step::default().with_observation(answer), kind, false, &mut String::new())
+    Outcome::of(
+        &Step::default().with_observation(answer),
+        kind,
+        Source::default(),
+        &mut String::new(),
+    )
 }
 
 #[test]
@@ -95,11 +100,25 @@ fn failures_are_told_from_mentions() {
 }
 
 #[test]
+fn a_difference_is_an_answer() {
+    let step =
+        Step::default().with_observation("--- a\n+++ b\n-x\n+y\n\nExit code: 1").with_error(true);
+    let of = |compares| {
+        let source = Source { prints: true, compares };
+        Outcome::of(&step, Kind::Read, source, &mut String::new()).failed
+    };
+    assert!(!of(true) && of(false));
+}
+
+#[test]
 fn the_host_is_believed_except_about_an_empty_search() {
     let step = Step::default().with_observation("fine").with_error(true);
-    assert_eq!(Outcome::of(&step, Kind::Run, true, &mut String::new()).why, Some(Why::Host));
+    assert_eq!(
+        Outcome::of(&step, Kind::Run, Source::default(), &mut String::new()).why,
+        Some(Why::Host)
+    );
     let step = Step::default().with_observation("").with_error(true);
-    assert!(!Outcome::of(&step, Kind::Search, true, &mut String::new()).failed);
+    assert!(!Outcome::of(&step, Kind::Search, Source::default(), &mut String::new()).failed);
 }
 
 #[test]

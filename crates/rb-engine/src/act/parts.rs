@@ -119,7 +119,12 @@ impl Parts {
 }
 
 fn push_file(list: &mut Vec<FileRef>, file: FileRef) {
-    let discarded = matches!(file.path.as_str(), "/dev/null" | "/dev/stdout" | "/dev/stderr" | "-");
+    let path = file.path.as_str();
+    // A stream, a place-holder or a variable is no file that could be met again.
+    let discarded = matches!(path, "/dev/null" | "/dev/stdout" | "/dev/stderr" | "-" | "{}")
+        || path.starts_with("<(")
+        || path.starts_with("$(")
+        || (path.starts_with('$') && !path.contains('/'));
     if list.len() < LIST_MAX && !discarded && !list.contains(&file) {
         list.push(file);
     }

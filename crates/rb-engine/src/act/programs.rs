@@ -126,6 +126,10 @@ fn has_file_argument(reader: &Reader<'_, '_>, at: usize) -> bool {
 
 fn test(reader: &mut Reader<'_, '_>, program: &str, sub: &str, from: usize) {
     reader.parts.command(program, sub);
+    if reader.has_option(&["--version", "--help", "-h", "--collect-only", "--co"]) {
+        reader.parts.note(Kind::Read);
+        return;
+    }
     reader.parts.note(Kind::Test);
     let mut skip_next = false;
     let words: Vec<&str> = reader.words.iter().skip(from).map(AsRef::as_ref).collect();

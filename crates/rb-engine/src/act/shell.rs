@@ -89,9 +89,7 @@ impl<'a> Lexer<'a> {
                     self.redirect(true);
                 }
                 b'&' | b'|' => self.operator(byte),
-                b'(' if self.peek(1) == Some(b'(') && self.current.words.is_empty() => {
-                    self.skip_past("))");
-                }
+                b'(' if self.peek(1) == Some(b'(') && self.opens_command() => self.skip_past("))"),
                 b'(' if self.assigns_list() => self.skip_past(")"),
                 b'(' => {
                     self.at += 1;
@@ -161,11 +159,17 @@ impl<'a> Lexer<'a> {
         }
         // What stands in `[[ … ]]` has an alphabet of its own.
         if word == "[[" {
-            self.skip_past("]]");
+            self.skip_past(" ]]");
         }
         if self.current.words.len() < WORDS_MAX {
             self.current.words.push(word);
         }
+    }
+
+    /// No program has been named yet: at the most a keyword.
+    fn opens_command(&self) -> bool {
+        let keywords = ["if", "elif", "while", "until", "!", "then", "do", "else", "for"];
+        self.current.words.last().is_none_or(|word| keywords.contains(&word.as_ref()))
     }
 
     /// `name=(…)`: a list of words, not a subshell.
@@ -457,6 +461,8 @@ mod tests {
             ("diff <(a) <(b)", "diff · <(a) · <(b) ; $(a) ; $(b)"),
             ("if [[ $a =~ ^(x|y)$ ]]; then ls; fi", "if · [[ ; then · ls ; fi"),
             ("((i++)); ls", "ls"),
+            ("if (( i % 3 == 0 )); then ls; fi", "if ; then · ls ; fi"),
+            ("[[ $x =~ ^[[:space:]](a)$ ]] && ls", "[[ ; ls"),
             ("a=(1 2 3); ls", "a= ; ls"),
             ("grep -E 'a|b' f", "grep · -E · a|b · f"),
             ("wc <<< \"$x\"", "wc"),

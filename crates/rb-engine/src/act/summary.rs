@@ -78,6 +78,10 @@ impl Found {
     /// `== 3 failed, 2 passed in 0.12s ==`, `5 passing (3ms)`, `2 examples, 1 failure`, `100% tests passed`.
     fn counted(&mut self, line: &str) {
         let core = line.trim_matches(['=', ' ']);
+        if core.starts_with("tests finished: ") {
+            self.cargo(core);
+            return;
+        }
         if core.starts_with("no tests ran") {
             self.set(0, 0);
             return;
@@ -234,6 +238,10 @@ mod tests {
             ("Tests run: 5, Failures: 1, Errors: 1, Skipped: 0", Some((3, 2))),
             ("[ERROR] Tests run: 4, Failures: 1, Errors: 0", Some((3, 1))),
             ("tests finished: 5 passed, 1 failed, in 0.10 seconds", Some((5, 1))),
+            (
+                "=== tests finished: 82 passed, 3 expected to fail, in 2.56 seconds ===",
+                Some((82, 0)),
+            ),
             ("100% tests passed, 0 tests failed out of 7", Some((7, 0))),
             ("OK (5 tests, 9 assertions)", Some((5, 0))),
             ("7 examples, 2 failures", Some((5, 2))),
