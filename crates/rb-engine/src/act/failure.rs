@@ -249,7 +249,9 @@ pub(super) fn is_refusal(line: &str) -> bool {
         "No replacement was performed",
         "Input validation error",
     ];
-    let Some(start) = starts.iter().find(|start| line.starts_with(**start)) else { return false };
+    let Some(start) = starts.iter().find(|start| line.starts_with(**start)) else {
+        return is_denial(line);
+    };
     // `Errors found: 0` and `error_count = 0` are reports of success, `Error handling` a heading.
     let rest = &line[start.len()..];
     match *start {
@@ -260,6 +262,19 @@ pub(super) fn is_refusal(line: &str) -> bool {
         }
         _ => true,
     }
+}
+
+/// One sentence that something is not there: `User not found.`, `Tool x does not exist`.
+fn is_denial(line: &str) -> bool {
+    let ends = [
+        "not found",
+        "does not exist",
+        "is not available",
+        "is not a valid tool",
+        "is not allowed",
+        "timed out",
+    ];
+    line.len() < 160 && ends.iter().any(|end| line.trim_end_matches(['.', '!', '"']).ends_with(end))
 }
 
 fn is_error_verb(rest: &str) -> bool {
@@ -430,6 +445,8 @@ mod tests {
             ("Could not find [A]. Similar: []", true),
             ("404 Not Found", true),
             ("<tool_use_error>File has not been read yet", true),
+            ("User not found.", true),
+            ("Tool `x` does not exist", true),
             ("Errors found: 0", false),
             ("Error handling in Rust", false),
             ("errors: 0", false),

@@ -74,11 +74,14 @@ impl Outcome {
     /// Reads the answer of a step that was an act of `kind`.
     pub(super) fn of(step: &Step<'_>, kind: Kind, source: Source, scratch: &mut String) -> Self {
         let answer = step.observation;
-        let (head, tail) = windows(answer);
+        // Some shells answer with a structure; what was printed stands in one of its values.
+        let (printed, stated) =
+            if source.prints { printed_in_structure(answer) } else { (None, None) };
+        let (head, tail) = windows(printed.as_deref().unwrap_or(answer));
         let (head, tail) = (volatile::without_escapes(head), volatile::without_escapes(tail));
         let lines = || head.lines().chain(tail.lines());
         let is_empty = lines().all(is_wrapper);
-        let exit_code = if answer.is_empty() { None } else { failure::exit_code(answer) };
+        let exit_code = stated.or_else(|| failure::exit_code(answer));
         let runs =
             !matches!(kind, Kind::Read | Kind::Search | Kind::Message | Kind::Think | Kind::Finish);
         let tests = if runs { summary::find(lines()) } else { None };
@@ -168,12 +171,44 @@ fn is_wrapper(line: &str) -> bool {
         b'E' => line == "Execution logs:" || (line.starts_with("Exit code: ") && line.len() < 16),
         b'e' => line.starts_with("exitcode: ") && line.ends_with(')'),
         b'L' => line == "Last output from code snippet:",
-        b'N' => matches!(line, "None" | "No output"),
+        b'N' => is_nothing(line),
         b'n' => line == "null",
         b'T' => line.starts_with("Tool ran without output"),
         b'Y' => line.starts_with("Your command ran successfully and did not produce any output"),
         _ => false,
     }
+}
+
+/// Words for nothing.
+fn is_nothing(line: &str) -> bool {
+    let starts =
+        ["No results", "No Results", "No matches", "No files found", "No output", "No data found"];
+    line == "None" || (line.len() < 40 && starts.iter().any(|start| line.starts_with(start)))
+}
+
+/// What a program printed, and its exit code, when the answer is `{"output": …, "exit_code": …}`.
+fn printed_in_structure(answer: &str) -> (Option<String>, Option<i32>) {
+    if !answer.trim_ascii_start().starts_with('{') {
+        return (None, None);
+    }
+    let end = answer.floor_char_boundary(PRINT_BYTES);
+    let args = Args::read(&answer[..end]);
+    let mut printed: Option<String> = None;
+    let mut code = None;
+    for (key, value) in args.pairs() {
+        match key.rsplit('.').next().unwrap_or(key) {
+            "output" | "stdout" | "stderr" | "aggregated_output" | "combined_output" => {
+                let text = printed.get_or_insert_default();
+                text.push_str(value);
+                text.push('\n');
+            }
+            "exit_code" | "exitCode" | "returncode" | "return_code" | "exit_status" => {
+                code = value.parse().ok().or(code);
+            }
+            _ => {}
+        }
+    }
+    (printed, code)
 }
 
 /// The lines of an answer that a host did not add.
