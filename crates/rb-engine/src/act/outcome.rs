@@ -373,5 +373,4 @@ fn structure_message(head: &str) -> Option<&str> {
 }
 
 #[cfg(test)]
-#[path = "outcome_tests.rs"]
 mod tests;

@@ -10,7 +10,7 @@ const COMMANDS_MAX: usize = 48;
 /// Words beyond this many are not kept.
 const WORDS_MAX: usize = 48;
 /// The end of a condition is looked for this far.
-const WINDOW_BYTES: usize = 2_000;
+const WINDOW_BYTES: usize = 300;
 
 /// One command: a program and its words.
 #[derive(Debug, Default)]

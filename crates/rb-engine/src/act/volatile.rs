@@ -348,7 +348,7 @@ fn escape_len(rest: &[u8]) -> usize {
             })
         }
         // Titles end with BEL; a window keeps an unfinished one from swallowing the answer.
-        Some(b']') => rest.iter().take(256).position(|&b| b == 0x07).map_or(1, |n| n + 1),
+        Some(b']') => rest.iter().take(128).position(|&b| b == 0x07).map_or(1, |n| n + 1),
         Some(b) if b.is_ascii() => 1,
         _ => 0,
     }
