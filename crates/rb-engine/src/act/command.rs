@@ -67,6 +67,9 @@ impl<'r, 'a> Reader<'r, 'a> {
             return;
         };
         let program = base_name(first);
+        if program.is_empty() {
+            return;
+        }
         let decoration =
             matches!(program, "cd" | "echo" | "printf" | "set" | "true" | "export" | ":" | "pwd");
         if !decoration || !self.simple.outputs.is_empty() {
@@ -106,6 +109,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             let _ = write!(canon, " >{output}");
         }
         if let Some(body) = self.simple.heredoc {
+            canon.push(' ');
             canon.push_str(&body[..body.floor_char_boundary(CANON_BYTES_MAX)]);
         }
         canon.push(if self.simple.piped { '|' } else { ';' });

@@ -88,7 +88,7 @@ impl<'r> Reader<'r, '_> {
         let mut after_e = false;
         for word in self.words.iter().skip(1) {
             if std::mem::take(&mut after_e)
-                || (script.is_none() && !explicit && !word.starts_with('-'))
+                || (script.is_none() && !explicit && !word.starts_with('-') && !word.is_empty())
             {
                 script = Some(word.as_ref());
             } else if word.starts_with('-') {

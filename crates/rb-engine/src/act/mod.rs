@@ -252,10 +252,27 @@ fn command_line<'s>(args: &'s Args<'_>) -> (std::borrow::Cow<'s, str>, bool) {
             {
                 (script.clone().into(), false)
             }
-            _ => (words.join(" ").into(), false),
+            _ => (quoted(&words).into(), false),
         },
         None => ("".into(), true),
     }
+}
+
+/// Words as one command line, each still one word.
+fn quoted(words: &[String]) -> String {
+    let mut line = String::new();
+    for word in words {
+        let plain = word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./=:,+@".contains(&b));
+        if plain {
+            line.push_str(word);
+        } else {
+            line.push('\'');
+            line.push_str(&word.replace('\'', "'\\''"));
+            line.push('\'');
+        }
+        line.push(' ');
+    }
+    line
 }
 
 /// A step without a tool: the agent speaks.

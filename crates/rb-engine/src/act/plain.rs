@@ -61,7 +61,7 @@ pub(super) fn walk(args: &Args<'_>, kind: Kind, parts: &mut Parts) {
         PATH_LISTS.iter().flat_map(|name| args.all(name)).for_each(&mut path);
         if let (Some(plain), Kind::Read | Kind::Edit) = (args.plain(), kind) {
             // `open a.py 20`: the first word is the file.
-            let first = plain.split_whitespace().next().unwrap_or("");
+            let first = plain.split_whitespace().next().unwrap_or("").trim_matches(['"', '\'']);
             if super::files::looks_like_path(first) {
                 path(first);
             }
@@ -142,6 +142,6 @@ fn lines(args: &Args<'_>) -> Option<Lines> {
     let from = offset.unwrap_or(1).max(0);
     Some(Lines {
         from: line(from),
-        to: limit.map_or(u32::MAX, |limit| line(from.saturating_add(limit))),
+        to: limit.map_or(u32::MAX, |limit| line(from.saturating_add(limit).saturating_sub(1))),
     })
 }

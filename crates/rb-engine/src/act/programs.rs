@@ -22,7 +22,7 @@ pub(super) fn classify(reader: &mut Reader<'_, '_>, program: &str) {
         "coverage" => reader.note(program, Kind::Run),
         "rustc" | "gcc" | "g++" | "cc" | "clang" | "clang++" | "javac" | "tsc" | "mypy"
         | "pyright" | "ruff" | "flake8" | "pylint" | "pyflakes" | "eslint" | "shellcheck"
-        | "rustfmt" | "black" | "isort" | "prettier" | "golint" | "sphinx-build"
+        | "rustfmt" | "black" | "isort" | "prettier" | "golint" | "sphinx-build" | "pre-commit"
         | "staticcheck" | "golangci-lint" | "ld" | "bandit" | "yamllint" | "hadolint"
         | "stylelint" => {
             reader.note(program, Kind::Run);
@@ -185,10 +185,13 @@ fn build_tool(reader: &mut Reader<'_, '_>, program: &str) {
         at += 1;
     }
     let sub = reader.word(at);
+    let makes = matches!(program, "make" | "gmake" | "ninja") && sub == "check";
     let words = sub.split([':', '-', '_', '/']);
-    if words.clone().any(|w| {
-        matches!(w, "test" | "tests" | "t" | "nextest" | "spec" | "e2e" | "unittest" | "citest")
-    }) {
+    if makes
+        || words.clone().any(|w| {
+            matches!(w, "test" | "tests" | "t" | "nextest" | "spec" | "e2e" | "unittest" | "citest")
+        })
+    {
         test(reader, program, sub, at + 1);
         return;
     }

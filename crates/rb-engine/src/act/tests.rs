@@ -115,6 +115,7 @@ fn commands_that_edit() {
         &[
             ("sed -i 's/a/b/' a.py", "Edit e w:a.py"),
             ("sed -i.bak -e 's/a/b/' -e 's/c/d/' a.py b.py", "Edit e w:a.py w:b.py"),
+            ("sed -i '' 's/a/b/' a.py", "Edit e w:a.py"),
             ("perl -pi -e 's/a/b/' a.py", "Edit e w:a.py"),
             ("echo hi > a.txt", "Edit e w:a.txt"),
             ("printf 'x' >> a.txt", "Edit e w:a.txt"),
@@ -174,6 +175,8 @@ fn commands_that_test_and_run() {
             ("yarn jest a", "Run v"),
             ("npx jest src/a.test.js", "Test tv t:src/a.test.js"),
             ("make test", "Test tv"),
+            ("make -j4 check", "Test tv"),
+            ("pre-commit run --all-files", "Run v"),
             ("mvn -q test", "Test tv"),
             ("./gradlew test", "Test tv"),
             ("uv run pytest tests", "Test tv t:tests"),
@@ -219,9 +222,15 @@ fn tools_with_names_and_values() {
     for (tool, input, want) in [
         ("Bash", r#"{"command": "pytest -q", "description": "Run the tests"}"#, "Test tv"),
         ("shell", r#"{"command": ["bash", "-lc", "cat a.py"]}"#, "Read r:a.py"),
+        (
+            "shell",
+            r#"{"command": ["apply_patch", "*** Begin Patch\n*** Update File: it's.py\n"]}"#,
+            "Edit e w:it's.py",
+        ),
+        ("open", "\"src/a.py\" 120", "Read r:src/a.py"),
         ("exec_command", r#"{"cmd": "ls src", "yield_time_ms": 1000}"#, "Read r:src"),
         ("execute_bash", r#"{"command": "", "is_input": "true"}"#, "Poll p"),
-        ("Read", r#"{"file_path": "/r/a.py", "offset": 10, "limit": 20}"#, "Read r:/r/a.py@10-30"),
+        ("Read", r#"{"file_path": "/r/a.py", "offset": 10, "limit": 20}"#, "Read r:/r/a.py@10-29"),
         (
             "Edit",
             r#"{"file_path": "/r/a.py", "old_string": "x", "new_string": "y"}"#,
