@@ -50,11 +50,11 @@ pub(super) fn registries(repository: &Repository) -> Vec<String> {
     let marks = [
         concat!("[sou", "rce."),
         concat!("[regis", "tries"),
-        concat!("regis", "try = \""),
+        concat!(" regis", "try = "),
         concat!("--index", "-url"),
         concat!("--extra-index", "-url"),
     ];
-    let named = |line: &str| marks.into_iter().find(|mark| line.contains(mark));
+    let named = |line: &str| marks.into_iter().find(|mark| format!(" {line}").contains(mark));
     let ours = |file: &&File| is_written_by_hand(&file.path);
     repository.files.iter().filter(ours).flat_map(|file| lines_with(file, &named)).collect()
 }
