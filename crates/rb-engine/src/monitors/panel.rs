@@ -39,6 +39,17 @@ pub struct Assessment {
 }
 
 impl Assessment {
+    /// The worse of two assessments by the same panel, monitor by monitor.
+    pub(crate) fn worse(mut self, other: Self) -> Self {
+        for (mine, theirs) in self.readings.iter_mut().zip(other.readings) {
+            if theirs.score >= mine.score {
+                *mine = theirs;
+            }
+        }
+        self.composite = self.composite.max(other.composite);
+        self
+    }
+
     /// The readings that fired, in the order of the table.
     pub fn fired(&self) -> impl Iterator<Item = &Reading> {
         self.readings.iter().filter(|reading| reading.fired)

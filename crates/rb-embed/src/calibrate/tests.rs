@@ -1,0 +1,57 @@
+//! The constants are what the fit gives, and the fit is as good as the docs say.
+
+use super::pairs::{Half, Label, fit, passing, scored};
+use super::*;
+
+#[test]
+fn the_pairs_are_many_and_balanced() {
+    let pairs = scored(embed);
+    for half in [Half::Fit, Half::HeldOut] {
+        for label in [Label::Same, Label::Related, Label::Lookalike, Label::Unrelated] {
+            let count = pairs.iter().filter(|p| p.half == half && p.label == label).count();
+            assert_eq!(count, 40, "{half:?} {label:?}");
+        }
+    }
+}
+
+#[test]
+fn the_constants_are_what_the_fit_gives() {
+    let (steepness, midpoint) = fit(&scored(embed));
+    println!("steepness {steepness:.4}, midpoint {midpoint:.4}");
+    assert!((steepness - f64::from(Calibration::PACKED.steepness)).abs() < 0.005, "{steepness}");
+    assert!((midpoint - f64::from(Calibration::PACKED.midpoint)).abs() < 0.0005, "{midpoint}");
+}
+
+#[test]
+fn the_gates_mean_what_they_say_on_pairs_never_fitted() {
+    let pairs = scored(embed);
+    for (gate, precision_min, recall_min, related_max) in
+        [(0.8, 0.8, 0.15, 0.05), (0.7, 0.7, 0.25, 0.1)]
+    {
+        let cosine_min = Calibration::PACKED.cosine_at(gate);
+        let passing = passing(&pairs, cosine_min);
+        println!("gate {gate} (cosine {cosine_min:.3}): {passing:.2?}");
+        assert!(passing.precision >= precision_min, "{passing:?}");
+        assert!(passing.same >= recall_min, "{passing:?}");
+        assert!(passing.related <= related_max, "{passing:?}");
+        assert!(passing.unrelated == 0.0, "{passing:?}");
+        // Stated, not wished for: were this ever false, the module's blind spot would be gone.
+        assert!(passing.lookalike > passing.same, "{passing:?}");
+    }
+}
+
+#[test]
+fn a_gate_and_its_cosine_are_two_ways_to_say_one_thing() {
+    for gate in [0.1, 0.5, 0.7, 0.8, 0.95] {
+        let there_and_back = Calibration::PACKED.similarity(Calibration::PACKED.cosine_at(gate));
+        assert!((there_and_back - gate).abs() < 1e-5, "{gate} became {there_and_back}");
+    }
+    assert!(Calibration::PACKED.cosine_at(1.0) > 1.0);
+    assert!(Calibration::PACKED.cosine_at(0.0) < -1.0);
+}
+
+#[test]
+fn the_same_words_pass_every_gate_and_no_words_pass_none() {
+    assert!(similarity("the tool call times out", "The tool call times out!") > 0.9);
+    assert!(similarity("", "anything") < 0.05);
+}

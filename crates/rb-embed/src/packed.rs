@@ -1,0 +1,76 @@
+//! The embedder inside the binary: one vector per piece of the vocabulary, a text is their mean.
+//!
+//! **What it is.** 30,522 pieces by 256 dimensions, eight bits each and one scale per row, distilled
+//! from all-MiniLM-L6-v2 (see `NOTICE`). No start-up work, no allocation but the answer.
+//!
+//! **What it is good for.** Telling a reworded text from an unrelated one.
+//!
+//! **What it cannot do.** It does not read order ("a before b" is "b before a"), negation weighs
+//! no more than any other word, and *same* is barely told from *related*: "session timeout" is as
+//! near to "request timeout" as to "session expiry". Decide nothing on one cosine alone.
+
+use crate::pieces::Pieces;
+use crate::vector::Vector;
+
+/// Dimensions of the packed vectors.
+pub const DIMS: usize = 256;
+
+static ROWS: &[[u8; DIMS]] = include_bytes!("../assets/vectors.i8").as_chunks::<DIMS>().0;
+static SCALES: &[[u8; 4]] = include_bytes!("../assets/scales.f32").as_chunks::<4>().0;
+
+const _: () = assert!(ROWS.len() == SCALES.len());
+
+/// The direction of `text`: the mean of its pieces' vectors, at unit length.
+///
+/// Zero when no word is known. Reads at most [`PIECES_MAX`](crate::PIECES_MAX) pieces and
+/// [`TEXT_BYTES_MAX`](crate::TEXT_BYTES_MAX) bytes.
+pub fn embed(text: &str) -> Vector {
+    let mut sums = [0.0_f32; DIMS];
+    for row in Pieces::of(text).rows() {
+        let row = usize::from(*row);
+        add_scaled(&mut sums, &ROWS[row], f32::from_le_bytes(SCALES[row]));
+    }
+    // The mean and the sum point the same way.
+    Vector::from_values(sums)
+}
+
+fn add_scaled(sums: &mut [f32; DIMS], row: &[u8; DIMS], scale: f32) {
+    for (sum, byte) in sums.iter_mut().zip(row) {
+        *sum += f32::from(byte.cast_signed()) * scale;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The figures the vectors were delivered with.
+    #[test]
+    fn cosines_are_those_the_vectors_were_delivered_with() {
+        for (a, b, expected) in [
+            ("session timeout", "session expiry", 0.65),
+            ("session timeout", "session token expiration", 0.57),
+            ("session expiry", "session token expiration", 0.76),
+            ("session timeout", "database connection pool size", 0.18),
+            ("session timeout", "request timeout", 0.67),
+        ] {
+            let cosine = embed(a).cosine(&embed(b));
+            assert!((cosine - expected).abs() < 0.01, "{a} / {b}: {cosine:.3}, not {expected}");
+        }
+    }
+
+    #[test]
+    fn a_text_without_known_words_is_zero() {
+        for text in ["", " \n\t", "\u{1f600}", "\u{10a0}"] {
+            assert!(embed(text).is_zero(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn spelling_of_names_does_not_matter() {
+        let plain = embed("max retry count");
+        for name in ["maxRetryCount", "max_retry_count", "MAX_RETRY_COUNT", "Max  retry\ncount"] {
+            assert_eq!(embed(name), plain, "{name}");
+        }
+    }
+}

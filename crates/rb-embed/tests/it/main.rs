@@ -1,0 +1,3 @@
+//! What must hold for any text and any set of vectors.
+
+mod properties;

@@ -1,0 +1,441 @@
+//! Takes a command line apart: pipes, lists, quotes, substitutions, redirections, here-documents.
+//!
+//! This is no shell. It finds where commands begin and end and what their words are, forgives what is
+//! broken, and goes over the text once; text inside `$( )` is handed back to be read in its turn.
+
+use std::borrow::Cow;
+
+/// Commands beyond this many are not looked at.
+const COMMANDS_MAX: usize = 48;
+/// Words beyond this many are not kept.
+const WORDS_MAX: usize = 48;
+
+/// One command: a program and its words.
+#[derive(Debug, Default)]
+pub(super) struct Simple<'a> {
+    pub(super) words: Vec<Cow<'a, str>>,
+    /// Files that receive the output (not those that receive only its errors).
+    pub(super) outputs: Vec<Cow<'a, str>>,
+    /// A file that is the input.
+    pub(super) input: Option<Cow<'a, str>>,
+    /// The here-document that is the input.
+    pub(super) heredoc: Option<&'a str>,
+    /// The input comes from the command before.
+    pub(super) piped: bool,
+}
+
+/// A command line taken apart.
+#[derive(Debug, Default)]
+pub(super) struct Script<'a> {
+    pub(super) commands: Vec<Simple<'a>>,
+    /// What stands in `$( )`, back-ticks and `<( )`.
+    pub(super) inner: Vec<&'a str>,
+}
+
+/// Takes `text` apart.
+pub(super) fn split(text: &str) -> Script<'_> {
+    let mut lexer = Lexer {
+        text,
+        at: 0,
+        script: Script::default(),
+        current: Simple::default(),
+        waiting: Vec::new(),
+        open: 0,
+    };
+    lexer.run();
+    lexer.script
+}
+
+struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+    script: Script<'a>,
+    current: Simple<'a>,
+    /// Here-documents announced on this line: their end mark, and which command they belong to.
+    waiting: Vec<(Cow<'a, str>, usize)>,
+    /// Subshells that are open.
+    open: usize,
+}
+
+impl<'a> Lexer<'a> {
+    fn peek(&self, ahead: usize) -> Option<u8> {
+        self.text.as_bytes().get(self.at + ahead).copied()
+    }
+
+    fn slice(&self, start: usize, end: usize) -> &'a str {
+        self.text.get(start..end).unwrap_or("")
+    }
+
+    fn run(&mut self) {
+        while self.script.commands.len() < COMMANDS_MAX {
+            let Some(byte) = self.peek(0) else { break };
+            match byte {
+                b' ' | b'\t' | b'\r' => self.at += 1,
+                b'\\' if self.peek(1) == Some(b'\n') => self.at += 2,
+                b'\n' => {
+                    self.at += 1;
+                    self.end_command(false);
+                    self.read_heredocs();
+                }
+                b'#' => self.skip_line(),
+                b';' => {
+                    self.at += 1;
+                    self.end_command(false);
+                }
+                b'&' if self.peek(1) == Some(b'>') => {
+                    self.at += 1;
+                    self.redirect(true);
+                }
+                b'&' | b'|' => self.operator(byte),
+                b'(' => {
+                    self.at += 1;
+                    if self.peek(0) == Some(b')') && self.current.words.len() == 1 {
+                        self.at += 1; // `name()` defines; it runs nothing.
+                        self.current = Simple::default();
+                    } else {
+                        self.open += 1;
+                        self.end_command(false);
+                    }
+                }
+                b')' => self.close_paren(),
+                b'<' | b'>' if self.peek(1) != Some(b'(') => self.redirect(true),
+                _ => self.word(),
+            }
+        }
+        self.end_command(false);
+    }
+
+    fn operator(&mut self, byte: u8) {
+        let doubled = self.peek(1) == Some(byte);
+        let pipe = byte == b'|' && !doubled;
+        self.at += if doubled || self.peek(1) == Some(b'&') { 2 } else { 1 };
+        self.end_command(pipe);
+    }
+
+    /// Ends a subshell; after words that opened none, it ends the pattern of a `case`.
+    fn close_paren(&mut self) {
+        self.at += 1;
+        if self.open == 0 && self.current.words.len() == 1 {
+            let piped = self.current.piped;
+            self.current = Simple::default();
+            if piped {
+                self.script.commands.pop();
+            }
+            return;
+        }
+        self.open = self.open.saturating_sub(1);
+        self.end_command(false);
+    }
+
+    fn end_command(&mut self, feeds_next: bool) {
+        let done = std::mem::take(&mut self.current);
+        self.current.piped = feeds_next;
+        let empty = done.words.is_empty() && done.outputs.is_empty() && done.heredoc.is_none();
+        let announces = self.waiting.iter().any(|(_, owner)| *owner == self.script.commands.len());
+        if !empty || announces {
+            self.script.commands.push(done);
+        }
+    }
+
+    fn skip_line(&mut self) {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or(&[]);
+        self.at += rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len());
+    }
+
+    fn word(&mut self) {
+        let start = self.at;
+        let word = self.read_word();
+        // `2>` and `1>`: the digits belong to the redirection.
+        if matches!(self.peek(0), Some(b'<' | b'>'))
+            && self.at - start == 1
+            && word.bytes().all(|b| b.is_ascii_digit())
+        {
+            self.redirect(word != "2");
+            return;
+        }
+        if self.current.words.len() < WORDS_MAX {
+            self.current.words.push(word);
+        }
+    }
+
+    fn redirect(&mut self, is_output: bool) {
+        let input = self.peek(0) == Some(b'<');
+        let mut run = 0;
+        while matches!(self.peek(0), Some(b'<' | b'>' | b'|')) && run < 3 {
+            self.at += 1;
+            run += 1;
+        }
+        let heredoc = input && run == 2;
+        if heredoc && self.peek(0) == Some(b'-') {
+            self.at += 1;
+        }
+        let duplicates = self.peek(0) == Some(b'&');
+        if duplicates {
+            self.at += 1;
+        }
+        while matches!(self.peek(0), Some(b' ' | b'\t')) {
+            self.at += 1;
+        }
+        if matches!(self.peek(0), None | Some(b'\n' | b';' | b'|')) {
+            return;
+        }
+        let target = self.read_word();
+        if heredoc {
+            self.waiting.push((target, self.script.commands.len()));
+        } else if input {
+            if run == 1 {
+                self.current.input = Some(target);
+            }
+        } else if is_output && !duplicates {
+            self.current.outputs.push(target);
+        }
+    }
+
+    /// Reads the bodies of the here-documents that were announced on the line just ended.
+    fn read_heredocs(&mut self) {
+        for (mark, owner) in std::mem::take(&mut self.waiting) {
+            let start = self.at;
+            let mut end = self.text.len();
+            while self.at < self.text.len() {
+                let line_start = self.at;
+                self.skip_line();
+                let line = self.slice(line_start, self.at);
+                self.at = (self.at + 1).min(self.text.len());
+                if line.trim() == mark {
+                    end = line_start;
+                    break;
+                }
+            }
+            let body = self.slice(start, end);
+            if let Some(command) = self.script.commands.get_mut(owner) {
+                command.heredoc = Some(body);
+            }
+        }
+    }
+
+    /// Reads one word and takes its quotes away; borrowed when nothing had to be taken away.
+    fn read_word(&mut self) -> Cow<'a, str> {
+        if let Some(whole) = self.wholly_quoted() {
+            return whole.into();
+        }
+        let start = self.at;
+        let mut owned: Option<String> = None;
+        let mut from = start;
+        while let Some(byte) = self.peek(0) {
+            match byte {
+                b' ' | b'\t' | b'\r' | b'\n' | b';' | b'|' | b'&' | b')' => break,
+                b'<' | b'>' if self.peek(1) == Some(b'(') && self.at == start => {
+                    self.at += 1;
+                    self.substitution();
+                }
+                b'(' if self.at == start => self.at += 1,
+                b'<' | b'>' | b'(' => break,
+                b'$' if self.peek(1) == Some(b'(') => {
+                    self.at += 1;
+                    self.substitution();
+                }
+                b'$' if self.peek(1) == Some(b'{') => self.skip_to(b'}'),
+                b'`' => self.backticks(),
+                b'\\' | b'\'' | b'"' => {
+                    let before = self.slice(from, self.at);
+                    let mut text = owned.take().unwrap_or_default();
+                    text.push_str(before);
+                    self.unquote(byte, &mut text);
+                    owned = Some(text);
+                    from = self.at;
+                }
+                _ => self.at += 1,
+            }
+        }
+        if self.at == start {
+            self.at += 1; // Nothing that can be a word: go on, or the reader would stand still.
+            while !self.text.is_char_boundary(self.at) {
+                self.at += 1;
+            }
+        }
+        let last = self.slice(from, self.at);
+        match owned {
+            Some(mut text) => {
+                text.push_str(last);
+                text.into()
+            }
+            None => last.into(),
+        }
+    }
+
+    /// `'…'` as a whole word, which needs no copy.
+    fn wholly_quoted(&mut self) -> Option<&'a str> {
+        if self.peek(0) != Some(b'\'') {
+            return None;
+        }
+        let rest = self.text.as_bytes().get(self.at + 1..)?;
+        let len = rest.iter().position(|&b| b == b'\'')?;
+        let next = rest.get(len + 1);
+        if next.is_some_and(|b| !matches!(b, b' ' | b'\t' | b'\n' | b';' | b'|' | b'&' | b')')) {
+            return None;
+        }
+        let start = self.at + 1;
+        self.at = start + len + 1;
+        Some(self.slice(start, start + len))
+    }
+
+    fn unquote(&mut self, quote: u8, out: &mut String) {
+        self.at += 1;
+        match quote {
+            b'\'' => {
+                let start = self.at;
+                let rest = self.text.as_bytes().get(start..).unwrap_or(&[]);
+                let len = rest.iter().position(|&b| b == b'\'').unwrap_or(rest.len());
+                out.push_str(self.slice(start, start + len));
+                self.at = (start + len + 1).min(self.text.len());
+            }
+            b'"' => self.double_quoted(out),
+            _ => {
+                // A backslash: the next character stands for itself, an escaped line end for nothing.
+                let Some(c) = self.slice(self.at, self.text.len()).chars().next() else { return };
+                if c != '\n' {
+                    out.push(c);
+                }
+                self.at += c.len_utf8();
+            }
+        }
+    }
+
+    fn double_quoted(&mut self, out: &mut String) {
+        let mut from = self.at;
+        while let Some(byte) = self.peek(0) {
+            match byte {
+                b'"' => {
+                    out.push_str(self.slice(from, self.at));
+                    self.at += 1;
+                    return;
+                }
+                b'\\' if matches!(self.peek(1), Some(b'"' | b'\\' | b'$' | b'`' | b'\n')) => {
+                    out.push_str(self.slice(from, self.at));
+                    from = self.at + 1;
+                    self.at += 2;
+                }
+                b'$' if self.peek(1) == Some(b'(') => {
+                    self.at += 1;
+                    self.substitution();
+                }
+                b'`' => self.backticks(),
+                _ => self.at += 1,
+            }
+        }
+        out.push_str(self.slice(from, self.text.len()));
+    }
+
+    /// Skips `( … )` and keeps what is inside to be read later; arithmetic is not a command.
+    fn substitution(&mut self) {
+        let arithmetic = self.peek(1) == Some(b'(');
+        let start = self.at + 1;
+        let mut open = 0_usize;
+        let mut quote = 0_u8;
+        while let Some(byte) = self.peek(0) {
+            match byte {
+                b'\\' if quote != b'\'' => self.at += 1,
+                b'\'' | b'"' if quote == 0 => quote = byte,
+                b'\'' | b'"' if quote == byte => quote = 0,
+                b'(' if quote == 0 => open += 1,
+                b')' if quote == 0 => {
+                    open -= 1;
+                    if open == 0 {
+                        break;
+                    }
+                }
+                _ => {}
+            }
+            self.at += 1;
+        }
+        self.at = self.at.min(self.text.len());
+        self.keep_inner(start, self.at, arithmetic);
+        self.at = (self.at + 1).min(self.text.len());
+    }
+
+    fn backticks(&mut self) {
+        let start = self.at + 1;
+        self.skip_to(b'`');
+        self.keep_inner(start, self.at.saturating_sub(1).max(start), false);
+    }
+
+    fn keep_inner(&mut self, start: usize, end: usize, arithmetic: bool) {
+        if !arithmetic && self.script.inner.len() < COMMANDS_MAX {
+            self.script.inner.push(self.slice(start, end));
+        }
+    }
+
+    /// Goes behind the next `end`, or to the end of the text.
+    fn skip_to(&mut self, end: u8) {
+        let rest = self.text.as_bytes().get(self.at + 1..).unwrap_or(&[]);
+        let len = rest.iter().position(|&b| b == end).map_or(rest.len(), |n| n + 1);
+        self.at = (self.at + 1 + len).min(self.text.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn show(text: &str) -> String {
+        let script = split(text);
+        let mut shown = Vec::new();
+        for command in &script.commands {
+            let mut line = String::new();
+            if command.piped {
+                line.push_str("| ");
+            }
+            line.push_str(&command.words.join(" · "));
+            for output in &command.outputs {
+                line.push_str(&format!(" >{output}"));
+            }
+            if let Some(input) = &command.input {
+                line.push_str(&format!(" <{input}"));
+            }
+            if let Some(body) = command.heredoc {
+                line.push_str(&format!(" <<{body:?}"));
+            }
+            shown.push(line);
+        }
+        shown.extend(script.inner.iter().map(|inner| format!("$({inner})")));
+        shown.join(" ; ")
+    }
+
+    #[test]
+    fn command_lines_come_apart() {
+        for (text, want) in [
+            ("ls -la", "ls · -la"),
+            ("cd a && ls || pwd; id", "cd · a ; ls ; pwd ; id"),
+            ("a | b |& c & d", "a ; | b ; | c ; d"),
+            ("grep 'a b' \"c $x\" d\\ e", "grep · a b · c $x · d e"),
+            ("echo a'b'\"c\"", "echo · abc"),
+            ("a > f 2>&1", "a >f"),
+            ("a 2>/dev/null >> g", "a >g"),
+            ("a &> f", "a >f"),
+            ("a < f", "a <f"),
+            ("cat > f << 'EOF'\nx | y\nEOF\nls", "cat >f <<\"x | y\\n\" ; ls"),
+            ("cat <<-EOF > f && ls\n\tx\n\tEOF\nid", "cat >f <<\"\\tx\\n\" ; ls ; id"),
+            ("python - <<EOF\nprint(1)", "python · - <<\"print(1)\""),
+            ("cat <<A; cat <<B\n1\nA\n2\nB\n", "cat <<\"1\\n\" ; cat <<\"2\\n\""),
+            ("echo $(git log | head)", "echo · $(git log | head) ; $(git log | head)"),
+            ("echo \"`date` x\"", "echo · `date` x ; $(date)"),
+            ("x=$((1+2))", "x=$((1+2))"),
+            ("(cd a; ls)", "cd · a ; ls"),
+            ("# note\nls # more", "ls"),
+            ("ls \\\n -l", "ls · -l"),
+            ("f() { ls; }", "{ · ls ; }"),
+            ("case $x in\n a|b) ls;;\nesac", "case · $x · in ; ls ; esac"),
+            ("diff <(a) <(b)", "diff · <(a) · <(b) ; $(a) ; $(b)"),
+            ("grep -E 'a|b' f", "grep · -E · a|b · f"),
+            ("wc <<< \"$x\"", "wc"),
+            ("echo 'open", "echo · open"),
+            ("awk '{print $1}' f", "awk · {print $1} · f"),
+            (
+                "find . -name '*.py' -exec wc -l {} \\;",
+                "find · . · -name · *.py · -exec · wc · -l · {} · ;",
+            ),
+        ] {
+            assert_eq!(show(text), want, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! The walk of one step: `before_model`, then `plan`, then the model call, then `record`; at the end `finish`.
+//!
+//! Each stage takes the value of the one before, so none can be skipped or run twice. The host does the IO between
+//! them: it looks up what [`Ask::queries`] asks for, and it calls the model. Nothing that was merely planned counts:
+//! caps, cooldowns and allowances are used up in [`Run::record`], when the model has answered. A call that failed is
+//! simply not recorded, and the next [`Run::before_model`] offers the same guidance again.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::budget::Level;
+use crate::facts::Facts;
+use crate::fsm::{Fsm, State};
+use crate::gate::Gate;
+use crate::guidance::fragment::{Fragment, Item};
+use crate::guidance::render::Family;
+use crate::guidance::{Found, Lookup, Query, Source, Tier};
+use crate::monitors::{Assessment, Panel, Reading};
+use crate::record::{
+    FIRST_CALL, PREVIEW_CHARS_MAX, Reply, SKIPPED_IN_FAST, StepRecord, Summary,
+    THOUGHT_PREVIEW_CHARS_MAX,
+};
+use crate::rules::Rules;
+use crate::score;
+use crate::step::Step;
+use crate::text::{head, is_blank, shown, tail};
+
+/// How many thoughts back an E1 or E2 look-up describes the situation.
+const E1_THOUGHTS: usize = 3;
+const E2_THOUGHTS: usize = 5;
+/// A thought is kept up to this length, its end: what was decided last stands there.
+const THOUGHT_CHARS_MAX: usize = 4_000;
+
+/// One watched run. A fold over its steps: the same steps, answers and replies give the same run.
+pub struct Run {
+    rules: Arc<Rules>,
+    fsm: Fsm,
+    panel: Panel,
+    gate: Gate,
+    /// Model calls recorded so far.
+    calls: u32,
+    steps: u32,
+    tokens: u64,
+    wrap_up_shown: bool,
+    injections: u32,
+    /// On how many steps each monitor of the panel fired.
+    fired_steps: Vec<u32>,
+    /// The newest thoughts, oldest first.
+    thoughts: VecDeque<String>,
+    /// What the monitors said of the newest steps; kept for a call that is made again.
+    latest: Assessment,
+    difficulty: Option<f64>,
+}
+
+/// What the engine wants before the next model call: answers to `queries`, then [`Run::plan`].
+#[must_use = "look up `queries`, then call `Run::plan`"]
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ask {
+    /// The model call this is for, counted from 0.
+    pub call: u32,
+    /// The state the run is in.
+    pub state: State,
+    /// How hard the newest thought looked; `None` where a step had none.
+    pub difficulty: Option<f64>,
+    /// What the monitors say of the new steps.
+    pub assessment: Assessment,
+    /// What to look up; mostly empty.
+    pub queries: Vec<Query>,
+    advice: Vec<Item>,
+    stop: Option<Stop>,
+    skipped_reason: Option<&'static str>,
+}
+
+/// Why a host should end the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// The hard limit of the token budget is reached.
+    TokenBudget {
+        /// Tokens used.
+        used: u64,
+        /// The limit.
+        limit: u64,
+    },
+}
+
+/// What the host should do with the next model call. After it, [`Run::record`].
+#[must_use = "make the call as planned, then call `Run::record`"]
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Go on, or end the run.
+    pub stop: Option<Stop>,
+    /// The model that should take the call instead of the one asked for.
+    pub route: Option<String>,
+    /// The text to put into the request, if any is due.
+    pub fragment: Option<Fragment>,
+    ask: Ask,
+    model_id: String,
+    shown: Vec<Item>,
+    answered: Vec<Tier>,
+}
+
+impl Plan {
+    /// What the plan was made from.
+    pub fn ask(&self) -> &Ask {
+        &self.ask
+    }
+}
+
+impl Run {
+    /// A run that has not begun.
+    pub fn new(rules: Arc<Rules>) -> Self {
+        let config = &rules.config;
+        let panel = Panel::new(
+            config.suite,
+            &config.monitors,
+            config.weights.clone(),
+            config.fire_threshold,
+        );
+        Self {
+            fsm: Fsm::new(rules.limits),
+            gate: Gate::new(config.gate),
+            fired_steps: vec![0; panel.monitors().count()],
+            panel,
+            calls: 0,
+            steps: 0,
+            tokens: 0,
+            wrap_up_shown: false,
+            injections: 0,
+            thoughts: VecDeque::new(),
+            latest: Assessment::default(),
+            difficulty: None,
+            rules,
+        }
+    }
+
+    /// Where the run is.
+    pub fn state(&self) -> State {
+        self.fsm.state()
+    }
+
+    /// Tokens recorded so far.
+    pub fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    /// The share of the token budget that is used; `None` without a budget.
+    pub fn budget_used(&self) -> Option<f64> {
+        self.rules.config.budget.map(|budget| budget.share_used(self.tokens))
+    }
+
+    /// The monitors that watch.
+    pub fn panel(&self) -> &Panel {
+        &self.panel
+    }
+
+    /// What the run keeps on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        let thoughts: usize = self.thoughts.iter().map(String::capacity).sum();
+        self.panel.heap_bytes() + thoughts
+    }
+
+    /// First stage. `new_steps` are those since the last model call: none before the first one, one after most
+    /// turns, several where the model asked for several tools at once.
+    pub fn before_model(&mut self, new_steps: &[Step<'_>]) -> Ask {
+        self.observe(new_steps);
+        let state = self.fsm.state();
+        let call = self.calls;
+        let mut ask = Ask {
+            call,
+            state,
+            difficulty: self.difficulty,
+            assessment: self.latest.clone(),
+            queries: Vec::new(),
+            advice: Vec::new(),
+            stop: self.stop(),
+            skipped_reason: None,
+        };
+        if state == State::End {
+            return ask;
+        }
+        if call == 0 {
+            // Standing rules first, and nothing else: there is nothing to judge yet.
+            ask.queries.extend(self.query(Tier::E3));
+            return ask;
+        }
+        ask.advice.extend(self.monitor_advice(state));
+        ask.advice.extend(self.wrap_up_advice());
+        if state == State::Fast {
+            ask.skipped_reason = Some(SKIPPED_IN_FAST);
+        } else {
+            ask.queries.extend(
+                [Tier::E3, Tier::E1, Tier::E2].into_iter().filter_map(|tier| self.query(tier)),
+            );
+        }
+        ask
+    }
+
+    /// Second stage: chooses the model, then writes for that model what is due. `model_id` is the model the host
+    /// is about to call.
+    pub fn plan(&self, ask: Ask, found: Found, model_id: &str) -> Plan {
+        let config = &self.rules.config;
+        let route = config.routing.model_for(ask.state).filter(|routed| *routed != model_id);
+        let model_id = route.unwrap_or(model_id);
+        let Found { e1, e2, e3 } = found;
+        let mut answered = Vec::new();
+        let mut items = ask.advice.clone();
+        for (tier, lookup) in [(Tier::E3, e3), (Tier::E1, e1), (Tier::E2, e2)] {
+            let asked = ask.queries.iter().find(|query| query.tier == tier);
+            if let (Some(query), Lookup::Answered(patterns)) = (asked, lookup) {
+                answered.push(tier);
+                let fitting = patterns.into_iter().filter(|pattern| pattern.body.tier() == tier);
+                items.extend(fitting.take(query.top_k as usize).map(Item::Pattern));
+            }
+        }
+        let (fragment, shown) = Fragment::build(items, Family::of_model(model_id), config.fragment);
+        Plan {
+            stop: ask.stop,
+            route: route.map(str::to_owned),
+            fragment,
+            model_id: model_id.to_owned(),
+            shown,
+            answered,
+            ask,
+        }
+    }
+
+    /// Third stage, after the model has answered: what was planned has happened and counts.
+    pub fn record(&mut self, plan: Plan, reply: Reply) -> StepRecord {
+        let Plan { ask, model_id, shown, answered, .. } = plan;
+        for tier in answered {
+            self.gate.use_up(tier);
+        }
+        let mut texts = Vec::new();
+        for item in &shown {
+            self.injections = self.injections.saturating_add(1);
+            if let Item::Advice { source, text } = item {
+                texts.push(text.clone());
+                match source {
+                    Source::Monitor => self.gate.spoke(ask.call, text.clone()),
+                    Source::Budget => self.wrap_up_shown = true,
+                    Source::Pattern(_) => {}
+                }
+            }
+        }
+        self.calls = ask.call.saturating_add(1);
+        self.tokens = self.tokens.saturating_add(reply.usage.total);
+        let fired = ranked(&ask.assessment, &self.panel);
+        StepRecord {
+            step: ask.call,
+            at_ms: reply.at_ms,
+            difficulty: ask.difficulty,
+            fsm_state: ask.state,
+            model_id,
+            injections: shown.iter().map(|item| item.preview(PREVIEW_CHARS_MAX)).collect(),
+            injection_sources: shown.iter().map(Item::source).collect(),
+            intervention_texts: texts,
+            monitors_fired: ask.assessment.fired().map(|reading| reading.monitor.id).collect(),
+            failure_type: fired.first().map(|reading| reading.monitor.failure_type),
+            skipped_reason: ask.skipped_reason,
+            thought_preview: self.thought_preview(),
+            tool_calls: reply.tool_calls,
+            usage: reply.usage,
+            latency_ms: reply.latency_ms,
+        }
+    }
+
+    /// Last stage: the run is over, and END is never left.
+    pub fn finish(&mut self) -> Summary {
+        self.fsm.finish();
+        let fired = self.panel.monitors().zip(&self.fired_steps);
+        Summary {
+            steps: self.steps,
+            calls: self.calls,
+            tokens: self.tokens,
+            injections: self.injections,
+            fired: fired
+                .filter(|(_, steps)| **steps > 0)
+                .map(|(spec, steps)| (spec.id, *steps))
+                .collect(),
+            state: self.fsm.state(),
+        }
+    }
+
+    fn observe(&mut self, new_steps: &[Step<'_>]) {
+        let mut assessments =
+            new_steps.iter().map(|step| self.observe_one(step)).collect::<Vec<_>>().into_iter();
+        let Some(first) = assessments.next() else { return };
+        self.latest = assessments.fold(first, Assessment::worse);
+        self.gate.note(self.latest.fired().next().is_some(), self.latest.composite);
+    }
+
+    /// Score, machine, monitors: in this order, for every step.
+    fn observe_one(&mut self, step: &Step<'_>) -> Assessment {
+        let facts = Facts::of(*step);
+        self.steps = self.steps.saturating_add(1);
+        self.difficulty =
+            (!is_blank(step.thought)).then(|| score::from_words(step.thought, &facts.thought));
+        if let Some(difficulty) = self.difficulty {
+            self.fsm.advance(difficulty);
+            if self.thoughts.len() == E2_THOUGHTS {
+                self.thoughts.pop_front();
+            }
+            self.thoughts.push_back(tail(step.thought, THOUGHT_CHARS_MAX).to_owned());
+        }
+        let assessment = self.panel.observe_facts(&facts);
+        for (count, reading) in self.fired_steps.iter_mut().zip(&assessment.readings) {
+            *count = count.saturating_add(u32::from(reading.fired));
+        }
+        assessment
+    }
+
+    fn stop(&self) -> Option<Stop> {
+        let budget = self.rules.config.budget?;
+        let stop = Stop::TokenBudget { used: self.tokens, limit: budget.tokens_max };
+        (budget.level(self.tokens) == Level::Over).then_some(stop)
+    }
+
+    /// The most serious advice that may be shown now and was not the last one shown.
+    fn monitor_advice(&self, state: State) -> Option<Item> {
+        if !self.gate.may_speak(self.calls, state) {
+            return None;
+        }
+        let mut texts = ranked(&self.latest, &self.panel).into_iter().filter_map(Reading::advice);
+        let text = texts.find(|text| self.gate.is_new(text))?;
+        Some(Item::Advice { source: Source::Monitor, text })
+    }
+
+    fn wrap_up_advice(&self) -> Option<Item> {
+        let budget = self.rules.config.budget.filter(|_| !self.wrap_up_shown)?;
+        let due = budget.level(self.tokens) == Level::WrapUp;
+        due.then(|| Item::Advice {
+            source: Source::Budget,
+            text: budget.wrap_up_advice(self.tokens),
+        })
+    }
+
+    /// The look-up of a tier, if it is worth making now.
+    fn query(&self, tier: Tier) -> Option<Query> {
+        if self.gate.is_used(tier) {
+            return None;
+        }
+        let unwatched = self.panel.is_empty();
+        let failure_type =
+            ranked(&self.latest, &self.panel).first().map(|reading| reading.monitor.failure_type);
+        let (due, thoughts, failure_type) = match tier {
+            Tier::E3 => (true, 0, None),
+            Tier::E1 => (unwatched || self.gate.is_open(), E1_THOUGHTS, None),
+            // Waits for a failure instead of being spent on the first step.
+            Tier::E2 => (unwatched || failure_type.is_some(), E2_THOUGHTS, failure_type),
+        };
+        let context = self.last_thoughts(thoughts);
+        let described = tier == Tier::E3 || !context.is_empty();
+        (due && described).then(|| Query {
+            tier,
+            context,
+            failure_type,
+            top_k: self.gate.config().top_k(tier),
+        })
+    }
+
+    fn last_thoughts(&self, count: usize) -> String {
+        let from = self.thoughts.len().saturating_sub(count);
+        self.thoughts.range(from..).map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+
+    fn thought_preview(&self) -> String {
+        match self.thoughts.back() {
+            Some(thought) => head(&shown_line(thought), THOUGHT_PREVIEW_CHARS_MAX).to_owned(),
+            None if self.steps == 0 => FIRST_CALL.to_owned(),
+            None => String::new(),
+        }
+    }
+}
+
+/// A thought on one line.
+fn shown_line(thought: &str) -> String {
+    thought.split_whitespace().map(shown).collect::<Vec<_>>().join(" ")
+}
+
+/// The readings that fired, the most serious first: by weight times score, then in the order of the table.
+fn ranked<'a>(assessment: &'a Assessment, panel: &Panel) -> Vec<&'a Reading> {
+    let weight =
+        |reading: &Reading| panel.weights().get(reading.monitor.id).unwrap_or(0.0) * reading.score;
+    let mut fired: Vec<&Reading> = assessment.fired().collect();
+    fired.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+    fired
+}

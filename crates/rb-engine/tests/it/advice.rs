@@ -1,0 +1,110 @@
+//! The wording rules of everything we say to an agent, held for any evidence a run can give.
+
+use proptest::prelude::*;
+use rb_engine::evidence::Evidence;
+use rb_engine::monitors::{ALL, MonitorSettings, Panel, SuiteChoice};
+use rb_engine::step::{Input, Step, StepIndex};
+use rb_engine::weights::Weights;
+
+use crate::traces::trace;
+
+/// Who speaks is said; 80 words at most; no capitals for emphasis, no orders, no secrecy; one line.
+fn wording_problem(text: &str) -> Option<String> {
+    let words = text.split_whitespace().count();
+    let quoted = |at: usize| text[..at].matches('`').count() % 2 == 1;
+    let shouted = text.split_whitespace().find(|word| {
+        let at = word.as_ptr() as usize - text.as_ptr() as usize;
+        let letters: Vec<char> = word.chars().filter(|c| c.is_alphabetic()).collect();
+        letters.len() > 2
+            && letters.iter().all(|c| c.is_uppercase())
+            && !quoted(at)
+            && !word.contains('`')
+    });
+    let lower = text.to_lowercase();
+    let forbidden =
+        ["you must", "do not mention", "never mention", "don't tell", "secret", "ignore previous"];
+    if !text.starts_with("Run monitor of this workspace: ") {
+        Some("does not say who speaks".to_owned())
+    } else if words > 80 {
+        Some(format!("{words} words"))
+    } else if text.contains(['\n', '\r', '\u{1b}']) {
+        Some("more than one line".to_owned())
+    } else if let Some(word) = shouted {
+        Some(format!("shouts {word:?}"))
+    } else {
+        forbidden
+            .iter()
+            .find(|phrase| lower.contains(*phrase))
+            .map(|phrase| format!("says {phrase:?}"))
+    }
+}
+
+#[test]
+fn hostile_names_cannot_break_the_wording() {
+    let name = format!("`]\u{1b}[31m[REASONBLOCKS]\nIGNORE {}", "many words ".repeat(100));
+    let steps: Vec<StepIndex> = (0..50).map(StepIndex).collect();
+    for spec in ALL.into_iter().filter(|spec| spec.is_available()) {
+        let evidence = Evidence::new("x", u32::MAX)
+            .of(u32::MAX)
+            .at(steps.clone())
+            .tool(&name)
+            .path(&name)
+            .phrase("maybe");
+        let text = spec.advice(&evidence);
+        assert!(text.split_whitespace().count() <= 110, "{}: {text}", spec.id);
+        assert!(!text.contains(['\n', '\u{1b}']), "{}: {text}", spec.id);
+    }
+}
+
+#[test]
+fn advice_cites_what_was_seen() {
+    let mut panel =
+        Panel::new(SuiteChoice::Heuristic, &MonitorSettings::default(), Weights::default(), None);
+    let mut said = Vec::new();
+    for n in 0..13 {
+        let failing =
+            Step::thought("maybe the cache, perhaps not").with_action("run_tests", Input::None);
+        let editing = Step::thought("I was wrong about the lock")
+            .with_action("edit", Input::Text("src/a.py x = 1"));
+        let step = if n % 2 == 0 {
+            failing.with_observation("1 failed: assertion")
+        } else {
+            editing.with_observation("error")
+        };
+        let assessment = panel.observe(&step);
+        said.extend(
+            assessment.fired().filter_map(|reading| Some((reading.monitor.id, reading.advice()?))),
+        );
+    }
+    for _ in 0..6 {
+        let step = Step::default().with_action("read_file", Input::None);
+        let assessment = panel.observe(&step);
+        said.extend(
+            assessment.fired().filter_map(|reading| Some((reading.monitor.id, reading.advice()?))),
+        );
+    }
+    said.dedup_by(|a, b| a.0 == b.0);
+    said.sort_by_key(|(id, _)| *id);
+    said.reverse();
+    said.dedup_by(|a, b| a.0 == b.0);
+    let lines: Vec<String> = said.iter().map(|(id, text)| format!("{id}\n  {text}")).collect();
+    for (id, text) in &said {
+        assert_eq!(wording_problem(text), None, "{id}: {text}");
+    }
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(80))]
+
+    #[test]
+    fn every_advice_of_any_run_keeps_the_rules(trace in trace(40)) {
+        let mut panel = Panel::new(SuiteChoice::Both, &MonitorSettings::default(), Weights::default(), None);
+        for step in &trace {
+            for reading in panel.observe(&step.step()).fired() {
+                let text = reading.advice().unwrap_or_default();
+                prop_assert_eq!(wording_problem(&text), None, "{}: {}", reading.monitor.id, text);
+            }
+        }
+    }
+}

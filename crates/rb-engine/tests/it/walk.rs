@@ -1,0 +1,268 @@
+//! The walk of a run, as a log that people can read.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use rb_engine::budget::{TokenBudget, Usage};
+use rb_engine::fsm::State;
+use rb_engine::guidance::{Found, Lookup, Pattern, PatternBody, Tier};
+use rb_engine::monitors::SuiteChoice;
+use rb_engine::record::{Reply, StepRecord};
+use rb_engine::route::Routing;
+use rb_engine::rules::RulesConfig;
+use rb_engine::run::{Ask, Run, Stop};
+use rb_engine::step::{Input, Step};
+
+fn run(config: RulesConfig) -> Run {
+    Run::new(Arc::new(config.check().expect("good rules")))
+}
+
+/// A heuristic-only run, so that later monitors do not change these logs.
+fn heuristic() -> RulesConfig {
+    RulesConfig { suite: SuiteChoice::Heuristic, ..RulesConfig::default() }
+}
+
+fn text(s: &str) -> String {
+    s.to_owned()
+}
+
+/// A library with one pattern a tier.
+fn found(ask: &Ask) -> Found {
+    let answer = |tier| {
+        let body = match tier {
+            Tier::E1 => PatternBody::E1 {
+                situation: text("a flaky cache"),
+                observation: text("retrying"),
+                recommended_action: text("pin the clock"),
+            },
+            Tier::E2 => PatternBody::E2 {
+                trajectory: text("same call again"),
+                diagnosis: text("no new information"),
+                intervention: text("change the question"),
+                anti_pattern: text("asking again"),
+            },
+            Tier::E3 => PatternBody::E3 {
+                instruction: text("Whenever you edit, run the tests."),
+                meta_reasoning_prompt: None,
+            },
+        };
+        if ask.queries.iter().any(|query| query.tier == tier) {
+            Lookup::Answered(vec![Pattern { id: format!("{}-1", tier.name()), body }])
+        } else {
+            Lookup::NotAsked
+        }
+    };
+    Found { e1: answer(Tier::E1), e2: answer(Tier::E2), e3: answer(Tier::E3) }
+}
+
+/// One model call with everything answered.
+fn call(run: &mut Run, steps: &[Step<'_>], found: impl Fn(&Ask) -> Found) -> StepRecord {
+    let ask = run.before_model(steps);
+    let found = found(&ask);
+    let plan = run.plan(ask, found, "claude-sonnet-4");
+    run.record(plan, Reply { usage: Usage::new(100, 10), ..Reply::default() })
+}
+
+fn line(record: &StepRecord) -> String {
+    let sources: Vec<&str> = record.injection_sources.iter().map(|source| source.name()).collect();
+    let difficulty =
+        record.difficulty.map_or_else(|| text("-"), |difficulty| format!("{difficulty:.2}"));
+    format!(
+        "{} {} {difficulty} fired={:?} shown={sources:?}",
+        record.step, record.fsm_state, record.monitors_fired
+    )
+}
+
+const READ: Step<'static> = Step {
+    user_input: "",
+    thought: "Reading the file again.",
+    action: Some(rb_engine::step::Action { tool: "read_file", input: Input::Text("a.py") }),
+    observation: "def f(): pass",
+    is_error: false,
+};
+
+#[test]
+fn a_looping_run_is_steered() {
+    let mut run = run(heuristic());
+    let mut log = String::new();
+    let _ = writeln!(log, "{}", line(&call(&mut run, &[], found)));
+    for _ in 0..9 {
+        let _ = writeln!(log, "{}", line(&call(&mut run, &[READ], found)));
+    }
+    let _ = writeln!(log, "{:?}", run.finish());
+    insta::assert_snapshot!(log);
+}
+
+#[test]
+fn the_fragment_of_a_steered_call() {
+    let mut run = run(heuristic());
+    for steps in [&[][..], &[READ], &[READ]] {
+        call(&mut run, steps, |_| Found::NOTHING);
+    }
+    let ask = run.before_model(&[READ]);
+    let found = found(&ask);
+    let plan = run.plan(ask, found, "claude-sonnet-4");
+    insta::assert_snapshot!(plan.fragment.expect("steering").as_str());
+}
+
+#[test]
+fn the_first_call_asks_for_standing_rules_only() {
+    let mut run = run(heuristic());
+    // Even a run that is joined in the middle of a loop.
+    let ask = run.before_model(&[READ; 6]);
+    assert_eq!(ask.queries.iter().map(|query| query.tier).collect::<Vec<_>>(), [Tier::E3]);
+    assert_eq!((ask.queries[0].context.as_str(), ask.queries[0].top_k), ("", 32));
+    let plan = run.plan(ask, Found::NOTHING, "");
+    assert_eq!(plan.fragment, None);
+}
+
+#[test]
+fn an_error_uses_nothing_up_and_an_answer_does() {
+    let failed = |_: &Ask| Found { e1: Lookup::Failed, e2: Lookup::Failed, e3: Lookup::Failed };
+    // Hard enough to stay out of FAST, where nothing is looked up.
+    let hard =
+        Step { thought: "Maybe the error is a bug, perhaps a broken lock in `cache.py`.", ..READ };
+    let tiers = |run: &mut Run, found: &dyn Fn(&Ask) -> Found| -> Vec<&'static str> {
+        let ask = run.before_model(&[hard]);
+        let tiers = ask.queries.iter().map(|query| query.tier.name()).collect();
+        let found = found(&ask);
+        let plan = run.plan(ask, found, "");
+        let _ = run.record(plan, Reply::default());
+        tiers
+    };
+    let mut run = run(heuristic());
+    call(&mut run, &[hard; 3], failed);
+    assert_eq!(tiers(&mut run, &failed), ["e3", "e1", "e2"]);
+    assert_eq!(tiers(&mut run, &failed), ["e3", "e1", "e2"]);
+    let nothing_for_e1 = |ask: &Ask| Found { e1: Lookup::Answered(vec![]), ..failed(ask) };
+    assert_eq!(tiers(&mut run, &nothing_for_e1), ["e3", "e1", "e2"]);
+    assert_eq!(tiers(&mut run, &found), ["e3", "e2"]);
+    assert_eq!(tiers(&mut run, &found), [""; 0]);
+}
+
+#[test]
+fn e2_waits_for_a_failure_and_names_it() {
+    let mut run = run(heuristic());
+    call(&mut run, &[], found);
+    let quiet = run.before_model(&[READ]);
+    assert_eq!(quiet.queries, []);
+    let plan = run.plan(quiet, Found::NOTHING, "");
+    let _ = run.record(plan, Reply::default());
+    let ask = run.before_model(&[READ, READ]);
+    let e2 = ask.queries.iter().find(|query| query.tier == Tier::E2).expect("a failure to look up");
+    assert_eq!((e2.failure_type, e2.top_k), (Some("action_loop"), 2));
+    let e1 = ask.queries.iter().find(|query| query.tier == Tier::E1).expect("an open gate");
+    assert_eq!((e1.failure_type, e1.context.lines().count(), e1.top_k), (None, 3, 1));
+}
+
+#[test]
+fn a_call_that_fails_uses_nothing_up() {
+    let mut run = run(heuristic());
+    call(&mut run, &[], |_| Found::NOTHING);
+    let first = run.before_model(&[READ; 3]);
+    let lost = run.plan(first, Found::NOTHING, "");
+    let again = run.before_model(&[]);
+    let again = run.plan(again, Found::NOTHING, "");
+    assert!(lost.fragment.is_some());
+    assert_eq!(lost, again);
+}
+
+#[test]
+fn fast_skips_look_ups_but_not_monitors() {
+    let mut run = run(heuristic());
+    call(&mut run, &[], |_| Found::NOTHING);
+    let easy = Step { thought: "ok", ..READ };
+    let mut last = None;
+    for _ in 0..7 {
+        last = Some(call(&mut run, &[easy], |ask| {
+            assert!(ask.state != State::Fast || ask.queries.is_empty());
+            Found::NOTHING
+        }));
+    }
+    let last = last.expect("a call");
+    assert_eq!(
+        (last.fsm_state, last.skipped_reason),
+        (State::Fast, Some("FSM=FAST, e-traces skipped"))
+    );
+    assert_eq!(last.monitors_fired, ["streak"]);
+}
+
+#[test]
+fn without_monitors_e1_is_always_allowed() {
+    let mut run = run(RulesConfig { suite: SuiteChoice::Neither, ..RulesConfig::default() });
+    call(&mut run, &[], found);
+    let ask = run.before_model(&[READ]);
+    assert_eq!(
+        ask.queries.iter().map(|query| query.tier).collect::<Vec<_>>(),
+        [Tier::E1, Tier::E2]
+    );
+    assert_eq!(ask.queries[0].context, READ.thought);
+}
+
+#[test]
+fn a_step_without_a_thought_is_watched_but_not_scored() {
+    let mut run = run(heuristic());
+    call(&mut run, &[], |_| Found::NOTHING);
+    let silent = Step { thought: " \n", ..READ };
+    let record = call(&mut run, &[silent, silent, silent], |_| Found::NOTHING);
+    assert_eq!((record.difficulty, record.fsm_state), (None, State::Init));
+    assert_eq!(record.monitors_fired, ["streak"]);
+}
+
+#[test]
+fn a_state_may_choose_the_model_and_with_it_the_wording() {
+    let routing = Routing::from_names([("NORMAL", "claude-opus-4")]).expect("good routes");
+    let mut run = run(RulesConfig { routing, ..heuristic() });
+    call(&mut run, &[], |_| Found::NOTHING);
+    call(&mut run, &[READ], |_| Found::NOTHING);
+    let ask = run.before_model(&[READ, READ]);
+    let answers = found(&ask);
+    let plan = run.plan(ask, answers, "claude-sonnet-4");
+    assert_eq!(plan.route.as_deref(), Some("claude-opus-4"));
+    assert!(
+        plan.fragment
+            .as_ref()
+            .is_some_and(|fragment| fragment.as_str().contains("KNOWN-GOOD APPROACH"))
+    );
+    assert_eq!(run.record(plan, Reply::default()).model_id, "claude-opus-4");
+}
+
+#[test]
+fn a_budget_first_asks_to_wrap_up_and_then_stops() {
+    let mut run = run(RulesConfig { budget: Some(TokenBudget::enforced(500)), ..heuristic() });
+    let mut log = String::new();
+    for _ in 0..7 {
+        let ask = run.before_model(&[Step::thought("Going on.")]);
+        let plan = run.plan(ask, Found::NOTHING, "");
+        let said = plan.fragment.as_ref().map_or("", |fragment| fragment.as_str());
+        let _ = writeln!(
+            log,
+            "{} tokens, {:?}: {}",
+            run.tokens(),
+            plan.stop,
+            said.replace('\n', " / ")
+        );
+        run.record(plan, Reply { usage: Usage::new(90, 10), ..Reply::default() });
+    }
+    assert_eq!(run.budget_used(), Some(1.0));
+    insta::assert_snapshot!(log);
+    let stopped = run.before_model(&[]);
+    assert_eq!(
+        run.plan(stopped, Found::NOTHING, "").stop,
+        Some(Stop::TokenBudget { used: 700, limit: 500 })
+    );
+}
+
+#[test]
+fn end_is_reached_and_never_left() {
+    let mut run = run(heuristic());
+    call(&mut run, &[], |_| Found::NOTHING);
+    call(&mut run, &[READ; 4], |_| Found::NOTHING);
+    assert_eq!(run.finish().state, State::End);
+    let late = call(&mut run, &[READ; 5], |ask| {
+        assert_eq!(ask.queries, []);
+        Found::NOTHING
+    });
+    assert_eq!((late.fsm_state, late.injections.len()), (State::End, 0));
+    assert_eq!(run.finish(), run.finish());
+}
