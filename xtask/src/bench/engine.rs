@@ -1,18 +1,21 @@
 //! `cargo xtask bench engine`: what the n-th step of a run costs, here and in the public Python package.
 //!
-//! **Python** is asked for what it does on every step: `evaluate_all` over the whole run so far. **Rust** takes
-//! the step's difficulty, moves the state machine and reads every monitor of the suite. Both get the same texts,
-//! and the readings after the last step are compared before any number is printed.
+//! **Python** is asked for what it does about every step: `evaluate_all` over the whole run so far. **Rust** takes
+//! the whole walk of the step: difficulty, state machine, monitors, gate, routing, the text for the agent, and the
+//! record. Both get the same texts, and the readings after the last step are compared before a number is printed.
 
 use std::hint::black_box;
 use std::io::Write as _;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use rb_engine::fsm::{Fsm, Limits};
+use rb_engine::guidance::{Found, Lookup};
 use rb_engine::monitors::{Assessment, MonitorSettings, Panel, SuiteChoice};
-use rb_engine::score::difficulty;
+use rb_engine::record::{Reply, StepRecord};
+use rb_engine::rules::{Rules, RulesConfig};
+use rb_engine::run::Run;
 use rb_engine::step::{Input, Step};
 use rb_engine::weights::Weights;
 use serde_json::{Value, json};
@@ -20,8 +23,11 @@ use serde_json::{Value, json};
 use super::trace::{OwnedStep, PERIOD, trace};
 use crate::{out, shell, tools};
 
-/// Lengths of the run, how often each is measured here, and how often in Python.
-const LENGTHS: [(usize, u32, u32); 3] = [(20, 2_000, 200), (200, 300, 15), (2_000, 60, 5)];
+/// Lengths of the run, how often each is measured here in one round, and how often in Python.
+const LENGTHS: [(usize, u32, u32); 3] = [(20, 100, 100), (200, 20, 15), (2_000, 4, 5)];
+
+/// The lengths take turns, so that a busy moment of the machine does not fall on one of them alone.
+const ROUNDS: u32 = 20;
 
 /// The suites that are measured: a column each.
 const SUITES: [(&str, SuiteChoice); 1] = [("heuristic", SuiteChoice::Heuristic)];
@@ -54,12 +60,16 @@ pub(crate) fn run() -> Result<()> {
             None
         }
     };
-    for (name, choice) in SUITES {
-        let rust = LENGTHS.map(|(length, repeats, _)| measure(&steps[..length], choice, repeats));
-        if choice == SuiteChoice::Heuristic
-            && let Some(python) = &python
-        {
-            compare(&rust, python);
+    if let Some(python) = &python {
+        compare(&steps, python);
+    }
+    for (name, suite) in SUITES {
+        let rules = Arc::new(RulesConfig { suite, ..RulesConfig::default() }.check()?);
+        let mut rust = LENGTHS.map(|_| Measured::default());
+        for _ in 0..ROUNDS {
+            for (measured, (length, repeats, _)) in rust.iter_mut().zip(LENGTHS) {
+                measured.measure(&steps[..length], &rules, repeats);
+            }
         }
         report(name, &rust, python.as_ref());
     }
@@ -67,44 +77,57 @@ pub(crate) fn run() -> Result<()> {
 }
 
 /// What one length of the run showed.
+#[derive(Default)]
 struct Measured {
-    /// Median over the repetitions, of the last [`PERIOD`] steps.
-    seconds_per_step: f64,
+    /// Per step, over the last [`PERIOD`] steps; one number a repetition.
+    seconds: Vec<f64>,
     heap_bytes: usize,
-    last: Assessment,
 }
 
-/// Walks the run many times and times its last steps.
-fn measure(steps: &[OwnedStep], choice: SuiteChoice, repeats: u32) -> Measured {
-    let (before, timed) = steps.split_at(steps.len().saturating_sub(PERIOD));
-    let mut seconds = Vec::new();
-    let (mut heap_bytes, mut last) = (0, Assessment::default());
-    for _ in 0..repeats {
-        let mut panel = Panel::new(choice, &MonitorSettings::default(), Weights::default(), None);
-        let mut fsm = Fsm::new(Limits::default());
-        for step in before {
-            black_box(take(step, &mut fsm, &mut panel));
+impl Measured {
+    /// Walks the run a few times and times its last steps.
+    fn measure(&mut self, steps: &[OwnedStep], rules: &Arc<Rules>, repeats: u32) {
+        let (before, timed) = steps.split_at(steps.len().saturating_sub(PERIOD));
+        let timed_steps = f64::from(u32::try_from(timed.len()).unwrap_or(1));
+        for _ in 0..repeats {
+            let mut run = Run::new(Arc::clone(rules));
+            walk(&mut run, &[]);
+            for step in before {
+                walk(&mut run, &[borrowed(step)]);
+            }
+            let begun = Instant::now();
+            for step in timed {
+                black_box(walk(&mut run, &[borrowed(black_box(step))]));
+            }
+            self.seconds.push(begun.elapsed().as_secs_f64() / timed_steps);
+            self.heap_bytes = run.heap_bytes();
         }
-        let begun = Instant::now();
-        for step in timed {
-            last = black_box(take(step, &mut fsm, &mut panel));
-        }
-        seconds.push(
-            begun.elapsed().as_secs_f64() / f64::from(u32::try_from(timed.len()).unwrap_or(1)),
-        );
-        heap_bytes = panel.heap_bytes();
     }
-    Measured { seconds_per_step: median(seconds), heap_bytes, last }
+
+    fn seconds_per_step(&self) -> f64 {
+        median(self.seconds.clone())
+    }
 }
 
-fn take(step: &OwnedStep, fsm: &mut Fsm, panel: &mut Panel) -> Assessment {
-    let step = black_box(step);
-    fsm.advance(difficulty(&step.thought));
-    panel.observe(
-        &Step::thought(&step.thought)
-            .with_action(step.tool, Input::Text(&step.input))
-            .with_observation(&step.observation),
-    )
+/// One step, with a pattern library that answers and knows nothing.
+fn walk(run: &mut Run, new_steps: &[Step<'_>]) -> StepRecord {
+    let ask = run.before_model(new_steps);
+    let empty = || Lookup::Answered(Vec::new());
+    let plan = run.plan(ask, Found { e1: empty(), e2: empty(), e3: empty() }, "claude-sonnet");
+    run.record(plan, Reply::default())
+}
+
+fn borrowed(step: &OwnedStep) -> Step<'_> {
+    Step::thought(&step.thought)
+        .with_action(step.tool, Input::Text(&step.input))
+        .with_observation(&step.observation)
+}
+
+/// What the monitors say after the last step.
+fn readings(steps: &[OwnedStep]) -> Assessment {
+    let settings = MonitorSettings::default();
+    let mut panel = Panel::new(SuiteChoice::Heuristic, &settings, Weights::default(), None);
+    steps.iter().map(|step| panel.observe(&borrowed(step))).last().unwrap_or_default()
 }
 
 /// What the package in Python showed.
@@ -151,16 +174,14 @@ fn python(steps: &[OwnedStep]) -> Result<Python> {
 }
 
 /// Both must have said the same, or the comparison means nothing.
-fn compare(rust: &[Measured], python: &Python) {
-    for (at, measured) in rust.iter().enumerate() {
-        let ours: Vec<f64> = measured.last.readings.iter().map(|reading| reading.score).collect();
-        let same = python.scores.get(at) == Some(&ours)
-            && python.totals.get(at) == Some(&measured.last.composite);
-        if !same {
+fn compare(steps: &[OwnedStep], python: &Python) {
+    for (at, (length, ..)) in LENGTHS.into_iter().enumerate() {
+        let said = readings(&steps[..length]);
+        let ours: Vec<f64> = said.readings.iter().map(|reading| reading.score).collect();
+        let theirs = python.scores.get(at);
+        if theirs != Some(&ours) || python.totals.get(at) != Some(&said.composite) {
             out::complain(&format!(
-                "after {} steps Rust reads {ours:?}, Python {:?}: they did not do the same work",
-                LENGTHS[at].0,
-                python.scores.get(at)
+                "after {length} steps Rust reads {ours:?}, Python {theirs:?}: they did not do the same work"
             ));
         }
     }
@@ -169,10 +190,10 @@ fn compare(rust: &[Measured], python: &Python) {
 fn report(suite: &str, rust: &[Measured], python: Option<&Python>) {
     let version = python.map_or("not installed", |python| python.version.as_str());
     out::say(&format!("suite `{suite}`; reasonblocks 0.1.0 on Python {version}\n"));
-    out::say("| at step | Python, per step | Rust, per step | ratio | held by the monitors |");
+    out::say("| at step | Python, per step | Rust, per step | ratio | memory of the run |");
     out::say("|--:|--:|--:|--:|--:|");
     for (at, (measured, (length, ..))) in rust.iter().zip(LENGTHS).enumerate() {
-        let ours = measured.seconds_per_step;
+        let ours = measured.seconds_per_step();
         let theirs = python.and_then(|python| python.seconds.get(at).copied());
         let heap = out::grouped(measured.heap_bytes.try_into().unwrap_or(u64::MAX));
         out::say(&format!(
@@ -184,7 +205,7 @@ fn report(suite: &str, rust: &[Measured], python: Option<&Python>) {
         ));
     }
     if let [first, .., last] = rust {
-        let growth = last.seconds_per_step / first.seconds_per_step;
+        let growth = last.seconds_per_step() / first.seconds_per_step();
         out::say(&format!("\nRust at step 2,000 against step 20: {growth:.2} times"));
     }
 }

@@ -126,7 +126,7 @@ impl File {
 
     /// Nothing but tests.
     fn is_test(&self) -> bool {
-        self.path.contains("/tests/") || self.path.ends_with("/tests.rs")
+        self.path.contains("/tests/") || self.path.ends_with("tests.rs")
     }
 }
 

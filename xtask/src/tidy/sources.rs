@@ -61,7 +61,8 @@ pub(super) fn engine_is_pure(repository: &Repository) -> Vec<String> {
 }
 
 fn impure_word(line: &str) -> Option<String> {
-    let code = line.split("//").next().unwrap_or_default();
+    let code = without_strings(line);
+    let code = code.split("//").next().unwrap_or_default();
     let mut words =
         code.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty());
     if let Some(word) = words.clone().find(|word| IMPURE_WORDS.contains(word)) {
@@ -75,6 +76,12 @@ fn impure_word(line: &str) -> Option<String> {
         names.find(|name| IMPURE_MODULES.contains(name))
     });
     named.filter(|_| words.any(|word| word == "std")).map(|module| format!("std::{module}"))
+}
+
+/// A line of code with its string literals emptied; good enough for those that begin and end on the line.
+fn without_strings(line: &str) -> String {
+    let line = line.replace("\\\"", "").replace("'\"'", "");
+    line.split('"').step_by(2).collect::<Vec<_>>().join("\"\"")
 }
 
 #[cfg(test)]
@@ -92,6 +99,8 @@ mod tests {
             ("use std::fmt::Write as _;", None),
             ("let random = brand; // std::fs is not for us", None),
             ("//! No async here.", None),
+            (r#"let words = ["await", "a \" async"];"#, None),
+            (r#"let word = "x"; run().await;"#, Some("await")),
         ];
         for (line, expected) in cases {
             assert_eq!(impure_word(line).as_deref(), expected, "{line}");
