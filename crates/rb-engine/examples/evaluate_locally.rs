@@ -1,13 +1,13 @@
 //! Runs the heuristic suite over a few steps, without any server: `cargo run -p rb-engine --example evaluate_locally`.
 
-use rb_engine::monitors::{MonitorSettings, Panel, SuiteChoice};
+use rb_engine::monitors::{Panel, SuiteChoice};
+use rb_engine::rules::{RulesConfig, RulesError};
 use rb_engine::step::{Input, Step};
-use rb_engine::weights::Weights;
 
 #[expect(clippy::print_stdout, reason = "an example shows something")]
-fn main() {
-    let mut panel =
-        Panel::new(SuiteChoice::Heuristic, &MonitorSettings::default(), Weights::default(), None);
+fn main() -> Result<(), RulesError> {
+    let rules = RulesConfig { suite: SuiteChoice::Heuristic, ..RulesConfig::default() }.check()?;
+    let mut panel = Panel::new(&rules, "");
     for thought in ["Let me look at this", "Hmm, not sure", "Maybe I missed something"] {
         let step =
             Step::thought(thought).with_action("read_file", Input::None).with_observation("...");
@@ -16,4 +16,5 @@ fn main() {
         println!("scores {scores:?}\ntotal {}", result.composite); // the weighted composite
         println!("fired {:?}", result.fired().map(|r| r.monitor.id).collect::<Vec<_>>()); // at or above 0.6
     }
+    Ok(())
 }

@@ -19,6 +19,8 @@ pub struct Evidence {
     pub count: u32,
     /// The number at which the reading is full, where there is one.
     pub limit: Option<u32>,
+    /// How many advices of the same monitor were shown earlier in the run.
+    pub earlier: u32,
     /// The tool involved.
     pub tool: Option<Box<str>>,
     /// The file involved.

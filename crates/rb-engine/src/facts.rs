@@ -1,14 +1,17 @@
 //! What several readers want to know of one step, found out once.
 
 use crate::lexicon::{ObservationLooks, ThoughtWords};
+use crate::scene::{Past, Scene};
 use crate::step::Step;
 
 /// A step and what a first reading of its texts shows.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Facts<'a> {
     pub(crate) step: Step<'a>,
     pub(crate) thought: ThoughtWords,
     pub(crate) observation: ObservationLooks,
+    /// The step understood, and what came before; only there when a semantic monitor watches.
+    pub(crate) scene: Option<(&'a Scene, &'a Past)>,
 }
 
 impl<'a> Facts<'a> {
@@ -17,6 +20,7 @@ impl<'a> Facts<'a> {
             step,
             thought: ThoughtWords::of(step.thought),
             observation: ObservationLooks::of(step.observation),
+            scene: None,
         }
     }
 

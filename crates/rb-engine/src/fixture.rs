@@ -3,29 +3,51 @@
 //! ```text
 //! <tool> <input> => <observation>   | <reading> [FIRED]
 //! think <thought>                   | <reading> [FIRED]
+//! user <what a person says>         | <reading> [FIRED]
 //! ```
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use crate::facts::Facts;
-use crate::monitors::{self, MonitorSettings};
-use crate::step::{Input, Step, StepIndex};
+use crate::meaning::Vector;
+use crate::monitors::Panel;
+use crate::rules::Rules;
+use crate::step::{Input, Step};
 
 /// Runs one monitor over the fixture and compares every line's reading.
 #[track_caller]
 pub(crate) fn check(monitor: &str, fixture: &str) {
-    let spec = monitors::find(monitor).expect("a registered monitor");
-    let mut subject = (spec.build.expect("an available monitor"))(&MonitorSettings::default());
+    check_task(monitor, "", fixture);
+}
+
+/// The same for a run with a task.
+#[track_caller]
+pub(crate) fn check_task(monitor: &str, task: &str, fixture: &str) {
+    let rules = Rules::default()
+        .with_embedder(Arc::new(|text: &str| Vector::of(rb_embed::embed(text).values())));
+    let mut panel = Panel::new(&rules, task);
     let (mut want, mut got) = (String::new(), String::new());
-    for (index, line) in fixture.lines().map(str::trim).filter(|line| !line.is_empty()).enumerate()
-    {
+    for line in fixture.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (text, expected) = line.rsplit_once('|').expect("`| reading` at the end");
-        let at = StepIndex(u32::try_from(index).expect("a short fixture"));
-        let sign = subject.observe(at, &Facts::of(parse(text.trim())));
-        assert_eq!(sign.evidence.is_some(), sign.score > 0.0, "evidence with every score: {line}");
-        let fired = if sign.score >= spec.fire_at { " FIRED" } else { "" };
+        let assessment = panel.observe(&parse(text.trim()));
+        let reading = assessment
+            .readings
+            .iter()
+            .find(|reading| reading.monitor.id == monitor)
+            .expect("a monitor");
+        assert_eq!(
+            reading.evidence.is_some(),
+            reading.score > 0.0,
+            "evidence with every score: {line}"
+        );
+        let fired = if reading.fired { " FIRED" } else { "" };
         let _ = writeln!(want, "{} | {}", text.trim(), expected.trim());
-        let _ = writeln!(got, "{} | {:.2}{fired}", text.trim(), sign.score);
+        // Where only the alarm matters, the fixture says `quiet`.
+        let quiet = expected.trim() == "quiet" && !reading.fired;
+        let shown = if quiet { "quiet".to_owned() } else { format!("{:.2}{fired}", reading.score) };
+        let shown =
+            if expected.trim() == "FIRED" && reading.fired { "FIRED".to_owned() } else { shown };
+        let _ = writeln!(got, "{} | {shown}", text.trim());
     }
     assert_eq!(want, got);
 }
@@ -39,9 +61,13 @@ fn parse(line: &str) -> Step<'_> {
     if let Some(thought) = line.strip_prefix("think ") {
         return Step::thought(thought);
     }
+    if let Some(user_input) = line.strip_prefix("user ") {
+        return Step { user_input, ..Step::default() };
+    }
     let (call, observation) = line.split_once("=>").expect("`call => observation`");
+    let (thought, call) = call.split_once("::").unwrap_or(("", call));
     let (tool, input) = call.trim().split_once(' ').unwrap_or((call.trim(), ""));
-    Step::default()
+    Step::thought(thought.trim())
         .with_action(tool, Input::Text(input.trim()))
         .with_observation(observation.trim())
 }

@@ -6,16 +6,18 @@
 //! Judging steps, without any server (`examples/evaluate_locally.rs` prints more):
 //!
 //! ```
-//! use rb_engine::monitors::{MonitorSettings, Panel, SuiteChoice};
+//! use rb_engine::monitors::{Panel, SuiteChoice};
+//! use rb_engine::rules::RulesConfig;
 //! use rb_engine::step::{Input, Step};
-//! use rb_engine::weights::Weights;
 //!
-//! let mut panel = Panel::new(SuiteChoice::Heuristic, &MonitorSettings::default(), Weights::default(), None);
+//! let rules = RulesConfig { suite: SuiteChoice::Heuristic, ..RulesConfig::default() }.check()?;
+//! let mut panel = Panel::new(&rules, "");
 //! let thoughts = ["Let me look at this", "Hmm, not sure", "Maybe I missed something"];
 //! let steps = thoughts.map(|thought| Step::thought(thought).with_action("read_file", Input::None));
 //! let result = steps.iter().map(|step| panel.observe(step)).last().unwrap_or_default();
 //! let fired: Vec<_> = result.fired().map(|reading| reading.monitor.id).collect();
 //! assert_eq!((result.composite, fired), (0.3325, vec!["streak", "hedge"]));
+//! # Ok::<(), rb_engine::rules::RulesError>(())
 //! ```
 //!
 //! Steering a run is [`run::Run`]: `before_model`, `plan`, `record`, `finish`.
@@ -33,6 +35,8 @@ pub mod fsm;
 pub mod gate;
 /// What is looked up, and the one text that reaches the model.
 pub mod guidance;
+/// What texts mean, as directions.
+pub mod meaning;
 /// The monitors, one file each, and their table.
 pub mod monitors;
 /// What is kept of a model call and of a run.
@@ -52,8 +56,11 @@ pub mod text;
 /// How much each monitor counts.
 pub mod weights;
 
+mod claims;
 mod facts;
 mod lexicon;
+mod scene;
+mod seen;
 
 #[cfg(test)]
 mod fixture;

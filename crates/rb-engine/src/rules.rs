@@ -1,9 +1,13 @@
 //! Everything a user may set, checked once, shared by all runs that are judged by it.
 
+use std::fmt;
+use std::sync::Arc;
+
 use crate::budget::{BudgetError, TokenBudget};
 use crate::fsm::{FsmConfig, FsmConfigError, Limits};
 use crate::gate::{GateConfig, GateError};
 use crate::guidance::fragment::FragmentLimits;
+use crate::meaning::{Embedder, Letters};
 use crate::monitors::{MonitorSettings, SettingsError, SuiteChoice};
 use crate::route::Routing;
 use crate::weights::Weights;
@@ -75,11 +79,26 @@ pub enum RulesError {
     },
 }
 
-/// Rules that have passed the check.
-#[derive(Debug, Clone, PartialEq, Default)]
+/// Rules that have passed the check, and how meanings are compared.
+#[derive(Clone)]
 pub struct Rules {
     pub(crate) config: RulesConfig,
     pub(crate) limits: Limits,
+    pub(crate) embedder: Arc<dyn Embedder>,
+}
+
+impl Default for Rules {
+    /// The documented behaviour, comparing spellings only.
+    fn default() -> Self {
+        let config = RulesConfig::default(); // passes the check; a test holds that
+        Self { config, limits: Limits::default(), embedder: Arc::new(Letters) }
+    }
+}
+
+impl fmt::Debug for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rules").field("config", &self.config).finish_non_exhaustive()
+    }
 }
 
 impl RulesConfig {
@@ -100,11 +119,17 @@ impl RulesConfig {
         if item >= fragment {
             return Err(RulesError::Fragment { item, fragment });
         }
-        Ok(Rules { config: self, limits })
+        Ok(Rules { config: self, limits, embedder: Arc::new(Letters) })
     }
 }
 
 impl Rules {
+    /// The same rules with an embedder that understands rewording.
+    #[must_use]
+    pub fn with_embedder(self, embedder: Arc<dyn Embedder>) -> Self {
+        Self { embedder, ..self }
+    }
+
     /// What was checked.
     pub fn config(&self) -> &RulesConfig {
         &self.config
@@ -117,7 +142,11 @@ mod tests {
 
     #[test]
     fn the_defaults_work_and_are_the_default_rules() {
-        assert_eq!(RulesConfig::default().check(), Ok(Rules::default()));
+        let checked = RulesConfig::default().check().expect("the defaults pass");
+        assert_eq!(
+            (&checked.config, checked.limits),
+            (&Rules::default().config, Limits::default())
+        );
     }
 
     #[test]

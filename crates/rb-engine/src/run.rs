@@ -107,15 +107,10 @@ impl Plan {
 }
 
 impl Run {
-    /// A run that has not begun.
-    pub fn new(rules: Arc<Rules>) -> Self {
+    /// A run that has not begun. The task, as the user put it, may be empty.
+    pub fn new(rules: Arc<Rules>, task: &str) -> Self {
         let config = &rules.config;
-        let panel = Panel::new(
-            config.suite,
-            &config.monitors,
-            config.weights.clone(),
-            config.fire_threshold,
-        );
+        let panel = Panel::new(&rules, task);
         Self {
             fsm: Fsm::new(rules.limits),
             gate: Gate::new(config.gate),
@@ -233,8 +228,11 @@ impl Run {
         let mut texts = Vec::new();
         for item in &shown {
             self.injections = self.injections.saturating_add(1);
-            if let Item::Advice { source, text } = item {
+            if let Item::Advice { source, monitor, text } = item {
                 texts.push(text.clone());
+                if let Some(monitor) = monitor {
+                    self.panel.advised(monitor);
+                }
                 match source {
                     Source::Monitor => self.gate.spoke(ask.call, text.clone()),
                     Source::Budget => self.wrap_up_shown = true,
@@ -320,9 +318,11 @@ impl Run {
         if !self.gate.may_speak(self.calls, state) {
             return None;
         }
-        let mut texts = ranked(&self.latest, &self.panel).into_iter().filter_map(Reading::advice);
-        let text = texts.find(|text| self.gate.is_new(text))?;
-        Some(Item::Advice { source: Source::Monitor, text })
+        let ranked = ranked(&self.latest, &self.panel);
+        let mut advices =
+            ranked.into_iter().filter_map(|reading| Some((reading.monitor.id, reading.advice()?)));
+        let (monitor, text) = advices.find(|(_, text)| self.gate.is_new(text))?;
+        Some(Item::Advice { source: Source::Monitor, monitor: Some(monitor), text })
     }
 
     fn wrap_up_advice(&self) -> Option<Item> {
@@ -330,6 +330,7 @@ impl Run {
         let due = budget.level(self.tokens) == Level::WrapUp;
         due.then(|| Item::Advice {
             source: Source::Budget,
+            monitor: None,
             text: budget.wrap_up_advice(self.tokens),
         })
     }

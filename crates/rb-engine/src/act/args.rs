@@ -28,8 +28,8 @@ impl<'a> Args<'a> {
         let mut reader = Reader { text: trimmed, at: 0, pairs: Vec::new() };
         match trimmed.as_bytes().first() {
             None => return Self::default(),
-            Some(b'{') if opens_object(trimmed) => reader.value(&Cow::Borrowed(""), 0),
-            Some(b'[') if trimmed.ends_with(']') => reader.value(&Cow::Borrowed(""), 0),
+            Some(b'{') if opens_object(trimmed) => reader.value(Cow::Borrowed(""), 0),
+            Some(b'[') if trimmed.ends_with(']') => reader.value(Cow::Borrowed(""), 0),
             Some(b'"') => {
                 let value = reader.string();
                 let whole = reader.at >= trimmed.len();
@@ -138,28 +138,28 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads one value and keeps it under `path`; recursion ends at [`DEPTH_MAX`].
-    fn value(&mut self, path: &Cow<'a, str>, depth: usize) {
+    fn value(&mut self, path: Cow<'a, str>, depth: usize) {
         self.skip_spaces();
         match self.peek() {
             None => {}
             Some(b'{' | b'[' | b'(') if depth >= DEPTH_MAX || self.pairs.len() >= PAIRS_MAX => {
                 let raw = self.raw_nested();
-                self.pairs.push((path.clone(), raw.into()));
+                self.pairs.push((path, raw.into()));
             }
             Some(b'{') => self.object(path, depth),
-            Some(b'[' | b'(') => self.list(path, depth),
+            Some(b'[' | b'(') => self.list(&path, depth),
             Some(b'"' | b'\'') => {
                 let value = self.string();
-                self.pairs.push((path.clone(), value));
+                self.pairs.push((path, value));
             }
             Some(_) => {
                 let value = self.bare();
-                self.pairs.push((path.clone(), value.into()));
+                self.pairs.push((path, value.into()));
             }
         }
     }
 
-    fn object(&mut self, path: &Cow<'a, str>, depth: usize) {
+    fn object(&mut self, path: Cow<'a, str>, depth: usize) {
         self.at += 1;
         let before = self.pairs.len();
         loop {
@@ -186,14 +186,14 @@ impl<'a> Reader<'a> {
                 self.rest(inner);
                 return;
             }
-            self.value(&inner, depth + 1);
+            self.value(inner, depth + 1);
         }
         if self.pairs.len() == before && !path.is_empty() {
-            self.pairs.push((path.clone(), "{}".into()));
+            self.pairs.push((path, "{}".into()));
         }
     }
 
-    fn list(&mut self, path: &Cow<'a, str>, depth: usize) {
+    fn list(&mut self, path: &str, depth: usize) {
         self.at += 1;
         let mut index = 0_usize;
         loop {
@@ -211,7 +211,7 @@ impl<'a> Reader<'a> {
                         self.rest(inner);
                         return;
                     }
-                    self.value(&inner, depth + 1);
+                    self.value(inner, depth + 1);
                     index += 1;
                 }
             }

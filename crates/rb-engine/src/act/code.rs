@@ -10,6 +10,8 @@ use super::tools;
 
 /// Calls beyond this many are not looked at.
 const CALLS_MAX: usize = 200;
+/// Names beyond this many are not remembered.
+const LITERALS_MAX: usize = 32;
 /// Arguments are looked for this far behind the name of a call.
 const WINDOW_BYTES: usize = 1_000;
 
@@ -18,7 +20,7 @@ const QUESTION_NAMES: [&str; 6] = ["query", "search_query", "q", "task", "reques
 
 /// Reads code into `parts`.
 pub(super) fn walk(text: &str, parts: &mut Parts, depth: usize) {
-    let mut scan = Scan { text, at: 0, parts, depth, path: None, question: None, acted: false };
+    let mut scan = Scan::new(text, parts, depth);
     scan.run();
     let acted = scan.acted;
     if !acted {
@@ -37,9 +39,27 @@ struct Scan<'t, 'p> {
     question: Option<&'t str>,
     /// Something other than plain computing was seen.
     acted: bool,
+    /// Names that this piece of code defines itself.
+    defined: Vec<&'t str>,
+    /// Names that were given a literal.
+    literals: Vec<(&'t str, &'t str)>,
 }
 
-impl<'t> Scan<'t, '_> {
+impl<'t, 'p> Scan<'t, 'p> {
+    fn new(text: &'t str, parts: &'p mut Parts, depth: usize) -> Self {
+        Self {
+            text,
+            at: 0,
+            parts,
+            depth,
+            path: None,
+            question: None,
+            acted: false,
+            defined: Vec::new(),
+            literals: Vec::new(),
+        }
+    }
+
     fn run(&mut self) {
         let mut calls = 0;
         while let Some(&byte) = self.text.as_bytes().get(self.at) {
@@ -50,15 +70,30 @@ impl<'t> Scan<'t, '_> {
                 }
                 _ if byte.is_ascii_alphabetic() || byte == b'_' => {
                     let name = self.name();
+                    if name == "def" {
+                        self.definition();
+                        continue;
+                    }
                     if self.text.as_bytes().get(self.at) == Some(&b'(') && calls < CALLS_MAX {
                         calls += 1;
                         self.call(name);
-                    } else if QUESTION_NAMES.contains(&name) {
-                        self.assignment();
+                    } else {
+                        self.assignment(name);
                     }
                 }
                 _ => self.at += 1,
             }
+        }
+    }
+
+    /// A function of its own is no tool, whatever its name.
+    fn definition(&mut self) {
+        while self.text.as_bytes().get(self.at) == Some(&b' ') {
+            self.at += 1;
+        }
+        let name = self.name();
+        if self.defined.len() < CALLS_MAX {
+            self.defined.push(name);
         }
     }
 
@@ -89,12 +124,14 @@ impl<'t> Scan<'t, '_> {
         while let Some(&byte) = bytes.get(at) {
             if byte == b'\\' {
                 at += 1;
-            } else if byte == b'\n' && !triple {
-                break;
-            } else if byte == quote
-                && (!triple
-                    || (bytes.get(at + 1) == Some(&quote) && bytes.get(at + 2) == Some(&quote)))
-            {
+            } else if triple {
+                if byte == quote
+                    && bytes.get(at + 1) == Some(&quote)
+                    && bytes.get(at + 2) == Some(&quote)
+                {
+                    break;
+                }
+            } else if byte == quote || byte == b'\n' {
                 break;
             }
             at += 1;
@@ -107,52 +144,85 @@ impl<'t> Scan<'t, '_> {
         self.text.get(start..end).unwrap_or("")
     }
 
-    /// `query = "…"`.
-    fn assignment(&mut self) {
+    /// `name = "…"`.
+    fn assignment(&mut self, name: &'t str) {
         let rest = self.text.get(self.at..).unwrap_or("");
         let after = rest.trim_start_matches(' ');
         let Some(value) = after.strip_prefix('=').map(|v| v.trim_start_matches([' ', '('])) else {
             return;
         };
-        let value = value.strip_prefix('f').unwrap_or(value);
+        let value = value.strip_prefix(['f', 'r']).unwrap_or(value);
         if value.starts_with(['"', '\'']) {
             self.at += rest.len() - value.len();
             let text = self.string();
-            self.question = Some(text);
+            if QUESTION_NAMES.contains(&name) {
+                self.question = Some(text);
+            }
+            if self.literals.len() < LITERALS_MAX {
+                self.literals.push((name, text));
+            }
         }
     }
 
-    /// The literals among the first arguments of the call that opens here.
+    /// The first two arguments of the call that opens here, where they are literals or names of literals.
     fn literals(&self) -> [Option<&'t str>; 2] {
         // A window, so that many calls before one long string do not each read all of it.
         let text = &self.text[..self.text.floor_char_boundary(self.at + WINDOW_BYTES)];
-        let mut ahead = Scan {
-            text,
-            at: self.at + 1,
-            parts: &mut Parts::default(),
-            depth: 0,
-            path: None,
-            question: None,
-            acted: false,
-        };
-        let mut found = [None, None];
-        let mut count = 0;
-        while let Some(&byte) = text.as_bytes().get(ahead.at) {
-            match byte {
-                b'"' | b'\'' => {
-                    if let Some(slot) = found.get_mut(count) {
-                        *slot = Some(ahead.string());
-                    }
-                    count += 1;
+        let mut nothing = Parts::default();
+        let mut ahead = Scan::new(text, &mut nothing, 0);
+        ahead.at = self.at + 1;
+        let first = ahead.argument(&self.literals);
+        let second = if ahead.next_argument() { ahead.argument(&self.literals) } else { None };
+        [first, second]
+    }
+
+    /// The literal that stands here: `"x"`, `mode="x"`, `["x", …]`, or a name that was given one.
+    fn argument(&mut self, known: &[(&'t str, &'t str)]) -> Option<&'t str> {
+        let is_opening = |b: u8| b.is_ascii_whitespace() || matches!(b, b'[' | b'(' | b'=');
+        loop {
+            let byte = *self.text.as_bytes().get(self.at)?;
+            if is_opening(byte) {
+                self.at += 1;
+            } else if matches!(byte, b'"' | b'\'') {
+                return Some(self.string());
+            } else if byte.is_ascii_alphabetic() || byte == b'_' {
+                let name = self.name();
+                let next = self.text.as_bytes().get(self.at).copied().unwrap_or(0);
+                let prefixes = name.len() <= 2 && matches!(next, b'"' | b'\'');
+                if !prefixes && next != b'=' {
+                    return known
+                        .iter()
+                        .rev()
+                        .find(|(known, _)| *known == name)
+                        .map(|(_, value)| *value);
                 }
-                b')' | b'\n' if count > 0 || byte == b')' => break,
-                _ => ahead.at += 1,
-            }
-            if count == 2 {
-                break;
+            } else {
+                return None;
             }
         }
-        found
+    }
+
+    /// Goes behind the next comma of this call.
+    fn next_argument(&mut self) -> bool {
+        let mut open = 0_usize;
+        while let Some(&byte) = self.text.as_bytes().get(self.at) {
+            match byte {
+                b'"' | b'\'' => {
+                    self.string();
+                    continue;
+                }
+                b'(' | b'[' | b'{' => open += 1,
+                b')' | b']' | b'}' if open == 0 => return false,
+                b')' | b']' | b'}' => open -= 1,
+                b',' if open == 0 => {
+                    self.at += 1;
+                    return true;
+                }
+                _ => {}
+            }
+            self.at += 1;
+        }
+        false
     }
 
     fn call(&mut self, name: &'t str) {
@@ -166,27 +236,35 @@ impl<'t> Scan<'t, '_> {
             "write_text" | "write_bytes" => {
                 self.acted = true;
                 self.parts.note(Kind::Edit);
-                self.path.iter().for_each(|path| self.parts.write(path));
+                if let Some(path) = self.path {
+                    self.parts.write(path);
+                }
             }
             "to_csv" | "to_json" | "to_excel" | "savefig" | "writeFileSync" | "writeFile"
             | "appendFileSync" | "appendFile" | "copyfile" | "copy2" => {
                 self.acted = true;
                 self.parts.note(Kind::Edit);
-                first.iter().for_each(|path| self.parts.write(path));
+                if let Some(path) = first {
+                    self.parts.write(path);
+                }
             }
             "read_text" | "read_bytes" => {
-                self.path.iter().for_each(|path| self.parts.read(path, None))
+                if let Some(path) = self.path {
+                    self.parts.read(path, None);
+                }
             }
             "read_csv" | "read_excel" | "read_json" | "readFileSync" | "readFile"
             | "load_workbook" => {
-                first.iter().for_each(|path| self.parts.read(path, None));
+                if let Some(path) = first {
+                    self.parts.read(path, None);
+                }
             }
             "system" | "popen" | "check_output" | "check_call" | "getoutput" | "Popen"
             | "execSync" => {
                 self.start(first);
             }
             "run" | "call" if name.starts_with("subprocess") || name.starts_with("sp.") => {
-                self.start(first)
+                self.start(first);
             }
             "main" if name == "pytest.main" || name == "unittest.main" => {
                 self.acted = true;
@@ -197,18 +275,21 @@ impl<'t> Scan<'t, '_> {
                 self.acted = true;
                 self.parts.note(Kind::Finish);
             }
+            _ if self.defined.contains(&last) => {}
             _ => self.tool(last, first),
         }
     }
 
     fn open(&mut self, path: Option<&str>, mode: Option<&str>) {
-        let Some(path) = path else { return };
         let mode = mode.unwrap_or("r");
         if mode.len() <= 3 && mode.contains(['w', 'a', 'x', '+']) {
+            // Which file is not always known; that one is written is.
             self.acted = true;
             self.parts.note(Kind::Edit);
-            self.parts.write(path);
-        } else {
+            if let Some(path) = path {
+                self.parts.write(path);
+            }
+        } else if let Some(path) = path {
             self.parts.read(path, None);
         }
     }
@@ -305,6 +386,9 @@ mod tests {
                 "Edit r[b.md] w[b.md] q[]",
             ),
             ("# open('a', 'w')\ns = \"open('a', 'w')\"", "Run r[] w[] q[]"),
+            ("p='a.py'\ns=open(p).read()\nopen(p,'w').write(s)", "Edit r[a.py] w[a.py] q[]"),
+            ("open(f'{d}/x', 'w')", "Edit r[] w[{d}/x] q[]"),
+            ("open(path, \"w\")", "Edit r[] w[] q[]"),
             ("df.to_csv('o.csv')", "Edit r[] w[o.csv] q[]"),
             ("import subprocess\nsubprocess.run(['pytest', '-q'])", "Test r[] w[] q[]"),
             ("os.system('cat x.py')", "Read r[x.py] w[] q[]"),
@@ -313,6 +397,7 @@ mod tests {
                 "query = 'best pizza'\nresults = perform_web_search(query)",
                 "Search r[] w[] q[best pizza]",
             ),
+            ("def search_in(x):\n  pass\nsearch_in('a')", "Run r[] w[] q[]"),
             ("final_answer('42')", "Finish r[] w[] q[]"),
             ("m = re.search('a', s)", "Run r[] w[] q[]"),
             ("fs.writeFileSync('a.js', x)", "Edit r[] w[a.js] q[]"),

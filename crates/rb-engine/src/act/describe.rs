@@ -15,7 +15,7 @@ const ENTITIES_MAX: usize = 16;
 /// Longer names are none.
 const ENTITY_BYTES_MAX: usize = 80;
 /// Names are looked for this far into the argument, and this far into the thought.
-const LOOKED_AT_BYTES: usize = 1_500;
+const LOOKED_AT_BYTES: usize = 600;
 
 /// What the act is about, in a few words.
 pub(super) fn meaning(action: &Action<'_>, args: &Args<'_>, kind: Kind, parts: &Parts) -> String {
@@ -31,19 +31,18 @@ pub(super) fn meaning(action: &Action<'_>, args: &Args<'_>, kind: Kind, parts: &
         Kind::Message => "say",
         Kind::Change | Kind::Run => "",
     });
-    if matches!(kind, Kind::Change | Kind::Run) && parts.commands.is_empty() {
+    let files = if kind == Kind::Edit { &parts.writes } else { &parts.reads };
+    let names_something = parts.query.is_some() || !parts.targets.is_empty() || !files.is_empty();
+    let shell = !parts.canon.is_empty();
+    if matches!(kind, Kind::Change | Kind::Run) && !shell {
         out.push_str(&tools::words(action.tool).join(" "));
     }
-    if matches!(kind, Kind::Run | Kind::Poll | Kind::Change) {
-        parts.commands.iter().take(4).for_each(|command| add(&mut out, command));
-    }
-    parts.query.iter().for_each(|query| add(&mut out, query));
-    parts.targets.iter().take(6).for_each(|target| add(&mut out, target));
-    let files = if kind == Kind::Edit { &parts.writes } else { &parts.reads };
-    files.iter().take(6).for_each(|file| add(&mut out, &file.path));
-    let named_nothing = parts.query.is_none() && parts.targets.is_empty() && files.is_empty();
-    if named_nothing {
+    if !names_something {
         match args.plain() {
+            _ if shell => add(
+                &mut out,
+                text::head(&parts.canon, MEANING_CHARS_MAX).trim_end_matches([';', '|']),
+            ),
             Some(plain) => add(&mut out, text::head(plain, MEANING_CHARS_MAX)),
             None => {
                 for (_, value) in args.pairs().filter(|(_, value)| *value != "null").take(8) {
@@ -51,6 +50,23 @@ pub(super) fn meaning(action: &Action<'_>, args: &Args<'_>, kind: Kind, parts: &
                 }
             }
         }
+        return short(&out);
+    }
+    if matches!(kind, Kind::Run | Kind::Poll | Kind::Change) {
+        for command in parts.commands.iter().take(4) {
+            add(&mut out, command);
+        }
+    }
+    if let Some(query) = &parts.query {
+        add(&mut out, query);
+    }
+    if kind != Kind::Edit {
+        for target in parts.targets.iter().take(6) {
+            add(&mut out, target);
+        }
+    }
+    for file in files.iter().take(6) {
+        add(&mut out, &file.path);
     }
     short(&out)
 }
@@ -83,36 +99,93 @@ pub(super) fn entities(input: &str, thought: &str) -> Vec<String> {
     let mut found = Vec::new();
     for source in [input, thought] {
         let source = &source[..source.floor_char_boundary(LOOKED_AT_BYTES)];
-        for word in
-            source.split(|c: char| c.is_whitespace() || "\"'`()[]{}<>,;=|&*!?\\".contains(c))
-        {
-            if found.len() >= ENTITIES_MAX {
-                return found;
+        let (mut start, mut seen, mut before) = (0, 0_u8, 0_u8);
+        for (at, byte) in source.bytes().chain([b' ']).enumerate() {
+            let class = CLASS[usize::from(byte)];
+            if class != END {
+                // A capital after a small letter: a hump, as in `userName`.
+                seen |= class | if before == SMALL && class == CAPITAL { HUMP } else { 0 };
+                before = class;
+                continue;
             }
-            let word = word.trim_matches(|c: char| !(c.is_alphanumeric() || c == '_' || c == '/'));
-            if is_entity(word) && !found.iter().any(|known| known == word) {
-                found.push(word.to_owned());
+            // Words of a language have neither, and most words are such.
+            if seen & (HUMP | JOIN | PATH) != 0 || seen & (DIGIT | CAPITAL) == DIGIT | CAPITAL {
+                let word = source.get(start..at).unwrap_or("");
+                let word = word.trim_matches(['.', ':', '-', '#', '@', '%', '+', '~']);
+                if is_entity(word, seen) && !found.iter().any(|known| known == word) {
+                    found.push(word.to_owned());
+                    if found.len() >= ENTITIES_MAX {
+                        return found;
+                    }
+                }
             }
+            (start, seen, before) = (at + 1, 0, 0);
         }
     }
     found
 }
 
+const SMALL: u8 = 1;
+const CAPITAL: u8 = 2;
+const DIGIT: u8 = 4;
+const JOIN: u8 = 8;
+const PATH: u8 = 16;
+const HUMP: u8 = 32;
+const OTHER: u8 = 64;
+/// Ends a name.
+const END: u8 = 128;
+
+/// What a byte is to a name.
+const CLASS: [u8; 256] = {
+    let mut table = [OTHER; 256];
+    let mut byte = 0_u8;
+    loop {
+        table[byte as usize] = match byte {
+            b'a'..=b'z' => SMALL,
+            b'A'..=b'Z' => CAPITAL,
+            b'0'..=b'9' => DIGIT,
+            b'_' => JOIN,
+            b'/' | b'.' => PATH,
+            0..=b' '
+            | b'"'
+            | b'\''
+            | b'`'
+            | b'('
+            | b')'
+            | b'['
+            | b']'
+            | b'{'
+            | b'}'
+            | b'<'
+            | b'>'
+            | b','
+            | b';'
+            | b'='
+            | b'|'
+            | b'&'
+            | b'*'
+            | b'!'
+            | b'?'
+            | b'\\'
+            | b'$'
+            | b'^' => END,
+            _ => OTHER,
+        };
+        if byte == u8::MAX {
+            break table;
+        }
+        byte += 1;
+    }
+};
+
 /// An identifier, a path or a code: something somebody gave a name, not a word of a language.
-fn is_entity(word: &str) -> bool {
-    let bytes = word.as_bytes();
-    if bytes.len() < 3
-        || bytes.len() > ENTITY_BYTES_MAX
-        || !bytes.iter().any(u8::is_ascii_alphabetic)
-    {
+fn is_entity(word: &str, seen: u8) -> bool {
+    if word.len() < 3 || word.len() > ENTITY_BYTES_MAX || seen & (SMALL | CAPITAL) == 0 {
         return false;
     }
-    let inner = bytes.get(1..bytes.len() - 1).unwrap_or(&[]);
-    let humps = bytes.windows(2).any(|w| w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase());
-    let mixed = bytes.iter().any(u8::is_ascii_digit) && bytes.iter().any(u8::is_ascii_uppercase);
     // `e.g` ends like a file name; a name has more to it.
-    let named = looks_like_path(word) && (word.contains('/') || bytes.len() > 3);
-    humps || mixed || named || inner.contains(&b'_')
+    let named = || looks_like_path(word) && (word.contains('/') || word.len() > 3);
+    seen & (HUMP | JOIN) != 0 || seen & (DIGIT | CAPITAL) == DIGIT | CAPITAL || named()
 }
 
 #[cfg(test)]

@@ -17,7 +17,12 @@ pub(super) enum Report {
 }
 
 /// What kind of error report this line is, if it is one. The line has no colour codes.
+///
+/// Reports stand at the left edge; what is indented is source code, a listing or a quotation.
 pub(super) fn report(line: &str) -> Option<Report> {
+    if line.starts_with([' ', '\t']) {
+        return None;
+    }
     let line = bare(line);
     let first = *line.as_bytes().first()?;
     if let Some(found) = by_beginning(line, first) {
@@ -37,10 +42,10 @@ pub(super) fn report(line: &str) -> Option<Report> {
 
 /// The line without what hosts put before it.
 pub(super) fn bare(line: &str) -> &str {
-    let line = line.trim();
+    let line = line.trim_ascii();
     let line =
         line.strip_prefix("STDERR:").or_else(|| line.strip_prefix("stderr:")).unwrap_or(line);
-    line.trim_start_matches("<output>").trim_start()
+    line.trim_start_matches("<output>").trim_ascii_start()
 }
 
 fn by_beginning(line: &str, first: u8) -> Option<Report> {
@@ -74,6 +79,12 @@ fn by_beginning(line: &str, first: u8) -> Option<Report> {
         b'm' if starts(&["make: *** ", "make[1]: *** "]) => Some(Report::Program),
         b'S' if starts(&["Segmentation fault"]) => Some(Report::Program),
         b'u' if starts(&["unknown command", "unknown option"]) => Some(Report::Program),
+        b'T' | b'C' | b'P' | b'E'
+            if starts(&["The last command", "The command", "Command", "Process", "Execution"])
+                && line.contains("timed out") =>
+        {
+            Some(Report::Program)
+        }
         b'U' if starts(&["Uncaught ", "Unhandled exception"]) => Some(Report::Exception),
         b'H' if starts(&[
             "HTTP Error 4",
@@ -92,8 +103,10 @@ fn by_beginning(line: &str, first: u8) -> Option<Report> {
 
 /// `error: 0` counts errors; it does not report one.
 fn counts(line: &str) -> bool {
-    let rest = line.split_once(':').map_or("", |(_, rest)| rest).trim();
-    !matches!(rest.trim_end_matches('.'), "0" | "none" | "None" | "null" | "no")
+    let rest = line.split_once(':').map_or("x", |(_, rest)| rest).trim().trim_end_matches('.');
+    let number = !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
+    let status = rest.len() == 3 && rest.starts_with(['4', '5']);
+    (!number || status) && !matches!(rest, "none" | "None" | "null" | "no")
 }
 
 /// `ValueError: bad`, `pkg.mod.CustomException`, `java.lang.NullPointerException: …`: a type, then nothing or a message.
@@ -103,6 +116,9 @@ fn is_exception(line: &str) -> bool {
         .unwrap_or(line.len());
     let (name, rest) = line.split_at(end);
     let last = name.rsplit('.').next().unwrap_or(name);
+    if matches!(name, "re.error" | "socket.timeout" | "socket.gaierror" | "struct.error") {
+        return rest.starts_with(": ");
+    }
     let ends = ["Error", "Exception", "Failure", "Interrupt", "Exit", "DoesNotExist"];
     last.len() > 5
         && last.starts_with(|c: char| c.is_ascii_uppercase())
@@ -137,6 +153,7 @@ fn is_program_complaint(line: &str) -> bool {
         "Operation not permitted",
         "Connection refused",
         "No such process",
+        "file not found",
         "File exists",
         "core dumped)",
     ];
@@ -232,7 +249,9 @@ pub(super) fn is_refusal(line: &str) -> bool {
         "No replacement was performed",
         "Input validation error",
     ];
-    let Some(start) = starts.iter().find(|start| line.starts_with(**start)) else { return false };
+    let Some(start) = starts.iter().find(|start| line.starts_with(**start)) else {
+        return is_denial(line);
+    };
     // `Errors found: 0` and `error_count = 0` are reports of success, `Error handling` a heading.
     let rest = &line[start.len()..];
     match *start {
@@ -243,6 +262,19 @@ pub(super) fn is_refusal(line: &str) -> bool {
         }
         _ => true,
     }
+}
+
+/// One sentence that something is not there: `User not found.`, `Tool x does not exist`.
+fn is_denial(line: &str) -> bool {
+    let ends = [
+        "not found",
+        "does not exist",
+        "is not available",
+        "is not a valid tool",
+        "is not allowed",
+        "timed out",
+    ];
+    line.len() < 160 && ends.iter().any(|end| line.trim_end_matches(['.', '!', '"']).ends_with(end))
 }
 
 fn is_error_verb(rest: &str) -> bool {
@@ -305,6 +337,10 @@ fn line_exit_code(line: &str) -> Option<i32> {
     {
         return None;
     }
+    // `exit_code=1` on a line of its own is a line of a program.
+    if before.is_empty() && folded[at + name.len()..].starts_with('=') {
+        return None;
+    }
     let rest =
         folded[at + name.len()..].trim_start_matches(['"', '\'', ':', '=', '>', ' ', '*', '`']);
     let rest = rest.strip_prefix("is ").unwrap_or(rest);
@@ -330,7 +366,11 @@ mod tests {
     fn lines_that_report() {
         for (line, want) in [
             ("ValueError: bad value", Some(Report::Exception)),
-            ("  django.core.exceptions.FieldError: x", Some(Report::Exception)),
+            ("django.core.exceptions.FieldError: x", Some(Report::Exception)),
+            ("  django.core.exceptions.FieldError: x", None),
+            ("re.error: bad escape", Some(Report::Exception)),
+            ("ERROR: 3", None),
+            ("cat: x: io error: file not found", Some(Report::Program)),
             ("java.lang.NullPointerException", Some(Report::Exception)),
             ("KeyboardInterrupt", Some(Report::Exception)),
             ("raise ValueError('x')", None),
@@ -359,6 +399,10 @@ mod tests {
             ("make: *** [all] Error 2", Some(Report::Program)),
             ("HTTP Error 404: Not Found", Some(Report::Program)),
             ("Error: boom", Some(Report::Program)),
+            (
+                "The last command <command>x</command> timed out and has been killed.",
+                Some(Report::Program),
+            ),
             ("error: 0", None),
             ("0 errors, 0 warnings", None),
             ("No errors found.", None),
@@ -385,6 +429,7 @@ mod tests {
             ("exit code: -9", Some(-9)),
             ("    if exit_code == 1:", None),
             ("exit_code = 1;", None),
+            ("exit_code=1", None),
             ("see the exit code 1 of the process", None),
             ("no code here", None),
         ] {
@@ -400,6 +445,8 @@ mod tests {
             ("Could not find [A]. Similar: []", true),
             ("404 Not Found", true),
             ("<tool_use_error>File has not been read yet", true),
+            ("User not found.", true),
+            ("Tool `x` does not exist", true),
             ("Errors found: 0", false),
             ("Error handling in Rust", false),
             ("errors: 0", false),

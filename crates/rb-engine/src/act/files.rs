@@ -95,7 +95,25 @@ pub(super) fn looks_like_path(word: &str) -> bool {
     {
         return false;
     }
-    if word.contains(|c: char| c.is_whitespace() || "=;(){}<>|\"'`,".contains(c)) {
+    let is_foreign = |b: u8| {
+        b <= b' '
+            || matches!(
+                b,
+                b'=' | b';'
+                    | b'('
+                    | b')'
+                    | b'{'
+                    | b'}'
+                    | b'<'
+                    | b'>'
+                    | b'|'
+                    | b'"'
+                    | b'\''
+                    | b'`'
+                    | b','
+            )
+    };
+    if word.bytes().any(is_foreign) {
         return false;
     }
     word.contains('/') || has_extension(word)

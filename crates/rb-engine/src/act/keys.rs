@@ -106,13 +106,17 @@ fn target(kind: Kind, parts: &Parts, scratch: &mut String) -> Option<u64> {
         scratch.push(sort);
         strip_into(scratch, name, Level::Spacing);
     };
-    let files = match kind {
-        Kind::Edit if !parts.writes.is_empty() => &parts.writes,
-        _ => &parts.reads,
-    };
-    files.iter().for_each(|file| add('\u{1d}', &file.path));
-    parts.query.iter().for_each(|query| add('\u{1e}', query));
-    parts.targets.iter().for_each(|target| add('\u{1f}', target));
+    let files =
+        if kind == Kind::Edit && !parts.writes.is_empty() { &parts.writes } else { &parts.reads };
+    for file in files {
+        add('\u{1d}', &file.path);
+    }
+    if let Some(query) = &parts.query {
+        add('\u{1e}', query);
+    }
+    for target in &parts.targets {
+        add('\u{1f}', target);
+    }
     if scratch.len() == before {
         return None;
     }

@@ -19,6 +19,7 @@ mod describe;
 mod failure;
 mod files;
 mod keys;
+mod look;
 mod outcome;
 mod parts;
 mod patch;
@@ -36,6 +37,7 @@ pub use tools::{ToolPolicies, ToolPolicy};
 
 use crate::step::Step;
 use args::Args;
+use outcome::Source;
 use parts::Parts;
 use tools::Manner;
 
@@ -159,7 +161,14 @@ pub fn understand(step: &Step<'_>, policies: &ToolPolicies) -> Act {
         parts.note(kind);
     }
     let keys = keys::of(&action, &args, kind, &parts, &mut scratch);
-    let outcome = Outcome::of(step, kind, &mut scratch);
+    let source = Source {
+        prints: matches!(manner, Manner::Shell | Manner::Code),
+        compares: parts
+            .commands
+            .iter()
+            .any(|name| matches!(name.as_str(), "diff" | "cmp" | "git diff")),
+    };
+    let outcome = Outcome::of(step, kind, source, &mut scratch);
     Act {
         kind,
         edits: parts.edits,
@@ -243,10 +252,27 @@ fn command_line<'s>(args: &'s Args<'_>) -> (std::borrow::Cow<'s, str>, bool) {
             {
                 (script.clone().into(), false)
             }
-            _ => (words.join(" ").into(), false),
+            _ => (quoted(&words).into(), false),
         },
         None => ("".into(), true),
     }
+}
+
+/// Words as one command line, each still one word.
+fn quoted(words: &[String]) -> String {
+    let mut line = String::new();
+    for word in words {
+        let plain = word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./=:,+@".contains(&b));
+        if plain {
+            line.push_str(word);
+        } else {
+            line.push('\'');
+            line.push_str(&word.replace('\'', "'\\''"));
+            line.push('\'');
+        }
+        line.push(' ');
+    }
+    line
 }
 
 /// A step without a tool: the agent speaks.
@@ -272,7 +298,7 @@ fn spoken(step: &Step<'_>, scratch: &mut String) -> Act {
         loose_key: key,
         target_key: key,
         text_for_meaning: describe::short(said),
-        outcome: Outcome::of(step, Kind::Message, scratch),
+        outcome: Outcome::of(step, Kind::Message, Source::default(), scratch),
     }
 }
 

@@ -61,22 +61,40 @@ pub struct Outcome {
     pub is_empty: bool,
 }
 
+/// Where an answer comes from.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Source {
+    /// Printed by a program, not written by the tool itself.
+    pub(super) prints: bool,
+    /// Of a command that compares, and exits with 1 when it finds a difference.
+    pub(super) compares: bool,
+}
+
 impl Outcome {
-    /// Reads the answer of a step that was an act of `kind`; `asks` tells whether it only looked for something.
-    pub(super) fn of(step: &Step<'_>, kind: Kind, scratch: &mut String) -> Self {
+    /// Reads the answer of a step that was an act of `kind`.
+    pub(super) fn of(step: &Step<'_>, kind: Kind, source: Source, scratch: &mut String) -> Self {
         let answer = step.observation;
-        let (head, tail) = windows(answer);
+        // Some shells answer with a structure; what was printed stands in one of its values.
+        let (printed, stated) =
+            if source.prints { printed_in_structure(answer) } else { (None, None) };
+        let (head, tail) = windows(printed.as_deref().unwrap_or(answer));
         let (head, tail) = (volatile::without_escapes(head), volatile::without_escapes(tail));
         let lines = || head.lines().chain(tail.lines());
         let is_empty = lines().all(is_wrapper);
-        let exit_code = if answer.is_empty() { None } else { failure::exit_code(answer) };
+        let exit_code = stated.or_else(|| failure::exit_code(answer));
         let runs =
             !matches!(kind, Kind::Read | Kind::Search | Kind::Message | Kind::Think | Kind::Finish);
         let tests = if runs { summary::find(lines()) } else { None };
 
-        // A search that finds nothing exits with 1 and says nothing: an answer, not a failure.
-        let found_nothing =
-            kind == Kind::Search && is_empty && exit_code.is_none_or(|code| code == 1);
+        // A search that finds nothing exits with 1, as a comparison does that finds something: an answer, not a failure.
+        let asks = kind == Kind::Search || (source.compares && kind == Kind::Read);
+        let complains =
+            || lines().any(|line| line.starts_with("STDERR:") || failure::report(line).is_some());
+        let found_nothing = match exit_code {
+            Some(1) => asks && (is_empty || !complains()),
+            None => asks && is_empty,
+            Some(_) => false,
+        };
         let why = if found_nothing {
             None
         } else if tests.is_some_and(|tests| tests.failed > 0) {
@@ -86,7 +104,7 @@ impl Outcome {
         } else if step.is_error {
             Some(Why::Host)
         } else {
-            from_text(kind, answer, &head, &tail, exit_code)
+            from_text(kind, source.prints, answer, (&head, &tail), exit_code)
         };
 
         let mut outcome = Self {
@@ -101,7 +119,7 @@ impl Outcome {
             ..Self::default()
         };
         if outcome.failed
-            && let Some(line) = essential_line(&head, &tail, runs)
+            && let Some(line) = essential_line(&head, &tail, runs || kind == Kind::Message)
         {
             let line = text::head(line, 4 * SIGNATURE_CHARS_MAX);
             outcome.signature_class = Some(volatile::fingerprint(scratch, line, Level::Class));
@@ -136,82 +154,132 @@ fn result_key(answer: &str, scratch: &mut String) -> u64 {
 
 /// Lines that hosts put around an answer, and blank ones.
 fn is_wrapper(line: &str) -> bool {
-    let line = line.trim();
-    line.is_empty()
-        || line.starts_with("<returncode>")
-        || matches!(
-            line,
-            "<output>"
-                | "</output>"
-                | "(no output)"
-                | "Exit code: 0"
-                | "Exit code: 1"
-                | "Code output:"
-                | "None"
-                | "null"
-                | "No output"
-                | "<stdout>"
-                | "</stdout>"
-                | "[]"
-                | "{}"
-                | "Execution logs:"
-        )
-        || (line.starts_with("exitcode: ") && line.ends_with(')'))
-        || line.starts_with("Your command ran successfully and did not produce any output")
-        || line.starts_with("Tool ran without output")
-        || line.starts_with("[The command completed with exit code")
+    let line = line.trim_ascii();
+    let Some(first) = line.as_bytes().first() else { return true };
+    match first {
+        b'<' => {
+            line.starts_with("<returncode>")
+                || matches!(
+                    line,
+                    "<output>" | "</output>" | "<stdout>" | "</stdout>" | "<stderr>" | "</stderr>"
+                )
+        }
+        b'(' => line == "(no output)",
+        b'[' => line == "[]" || line.starts_with("[The command completed with exit code"),
+        b'{' => line == "{}",
+        b'C' => line == "Code output:",
+        b'E' => line == "Execution logs:" || (line.starts_with("Exit code: ") && line.len() < 16),
+        b'e' => line.starts_with("exitcode: ") && line.ends_with(')'),
+        b'L' => line == "Last output from code snippet:",
+        b'N' => is_nothing(line),
+        b'n' => line == "null",
+        b'T' => line.starts_with("Tool ran without output"),
+        b'Y' => line.starts_with("Your command ran successfully and did not produce any output"),
+        _ => false,
+    }
+}
+
+/// Words for nothing.
+fn is_nothing(line: &str) -> bool {
+    let starts =
+        ["No results", "No Results", "No matches", "No files found", "No output", "No data found"];
+    line == "None" || (line.len() < 40 && starts.iter().any(|start| line.starts_with(start)))
+}
+
+/// What a program printed, and its exit code, when the answer is `{"output": …, "exit_code": …}`.
+fn printed_in_structure(answer: &str) -> (Option<String>, Option<i32>) {
+    if !answer.trim_ascii_start().starts_with('{') {
+        return (None, None);
+    }
+    let end = answer.floor_char_boundary(PRINT_BYTES);
+    let args = Args::read(&answer[..end]);
+    let mut printed: Option<String> = None;
+    let mut code = None;
+    for (key, value) in args.pairs() {
+        match key.rsplit('.').next().unwrap_or(key) {
+            "output" | "stdout" | "stderr" | "aggregated_output" | "combined_output" => {
+                let text = printed.get_or_insert_default();
+                text.push_str(value);
+                text.push('\n');
+            }
+            "exit_code" | "exitCode" | "returncode" | "return_code" | "exit_status" => {
+                code = value.parse().ok().or(code);
+            }
+            _ => {}
+        }
+    }
+    (printed, code)
+}
+
+/// The lines of an answer that a host did not add.
+fn content<'t>(head: &'t str, tail: &'t str) -> impl DoubleEndedIterator<Item = &'t str> {
+    head.lines().chain(tail.lines()).filter(|line| !is_wrapper(line))
 }
 
 /// What the text says, as far as this kind of act lets it speak.
 fn from_text(
     kind: Kind,
+    prints: bool,
     answer: &str,
-    head: &str,
-    tail: &str,
+    (head, tail): (&str, &str),
     exit_code: Option<i32>,
 ) -> Option<Why> {
     if answer.is_empty() || matches!(kind, Kind::Message | Kind::Think | Kind::Finish) {
         return None;
     }
-    let first = head.lines().map(failure::bare).find(|line| !is_wrapper(line)).unwrap_or("");
-    if first.starts_with('{') {
-        if let Some(said) = structure_fails(head) {
-            return said.then_some(Why::Structure);
-        }
+    let first = content(head, tail).next().unwrap_or("");
+    if failure::bare(first).starts_with('{')
+        && let Some(said) = structure_fails(head)
+    {
+        return said.then_some(Why::Structure);
     }
     let short = answer.len() <= REFUSAL_BYTES_MAX;
-    let looks = matches!(kind, Kind::Read | Kind::Search | Kind::Poll);
-    if exit_code == Some(0) && looks {
-        return None;
-    }
-    if looks {
+    if matches!(kind, Kind::Read | Kind::Search | Kind::Poll) {
         // A file may be full of errors; the complaint about the file is all there is.
-        let lines = head.lines().filter(|line| !is_wrapper(line)).count();
-        let complains = failure::is_refusal(first)
-            || matches!(failure::report(first), Some(Report::Program | Report::Exception));
-        return (short && lines <= 4 && complains).then_some(Why::Text);
+        let complains = exit_code.is_none()
+            && short
+            && content(head, tail).nth(4).is_none()
+            && (failure::is_refusal(first)
+                || matches!(failure::report(first), Some(Report::Program | Report::Exception)));
+        return complains.then_some(Why::Text);
     }
-    if exit_code != Some(0) && short && failure::is_refusal(first) {
+    if !prints && exit_code.is_none() && short && failure::is_refusal(first) {
         return Some(Why::Text);
     }
-    // With exit code zero a later command may have succeeded after one that broke off: only
-    // what cannot be a mere mention counts, which is a traceback that reached its end.
-    let strict = exit_code == Some(0);
-    let all = || head.lines().chain(tail.lines());
-    if all().any(|line| failure::bare(line).starts_with("Traceback (most recent call last)"))
-        && ends_with_exception(if tail.is_empty() { head } else { tail })
-    {
-        return Some(Why::Text);
-    }
-    let reports = |line: &str| matches!(failure::report(line), Some(found) if !strict || found == Report::Compiler);
-    let quiet = strict && !matches!(kind, Kind::Test | Kind::Run);
-    (!quiet && all().any(reports)).then_some(Why::Text)
+    program_fails(kind, (head, tail), exit_code == Some(0)).then_some(Why::Text)
 }
 
-/// The last lines name an exception: the traceback ended the program.
-fn ends_with_exception(text: &str) -> bool {
-    let last = text.lines().rev().filter(|line| !is_wrapper(line)).take(4);
-    last.into_iter().any(|line| failure::report(line) == Some(Report::Exception))
+/// A program reports an error. After exit code zero a later command may have gone well after one that broke off: then only
+/// a traceback that ends the answer counts, and what a compiler found.
+fn program_fails(kind: Kind, (head, tail): (&str, &str), went_well: bool) -> bool {
+    let mut traceback = false;
+    for (index, line) in content(head, tail).enumerate() {
+        let Some(found) = failure::report(line) else { continue };
+        let counts = match found {
+            Report::Exception => {
+                traceback |= line.contains("Traceback (");
+                !went_well && !line.contains("Traceback (")
+            }
+            Report::Compiler => !went_well || matches!(kind, Kind::Test | Kind::Run),
+            Report::Test => !went_well,
+            // Programs print such lines also while they do what they should: the edge of the answer counts.
+            Report::Program => !went_well && (index == 0 || is_near_end(head, tail, line)),
+        };
+        if counts {
+            return true;
+        }
+    }
+    let ends = || {
+        content(head, tail)
+            .rev()
+            .take(4)
+            .any(|line| failure::report(line) == Some(Report::Exception))
+    };
+    traceback && ends()
+}
+
+fn is_near_end(head: &str, tail: &str, line: &str) -> bool {
+    content(head, tail).rev().take(3).any(|last| std::ptr::eq(last, line))
 }
 
 /// What a structured answer says about its own success, if it says anything.
@@ -251,15 +319,20 @@ fn is_http_error(value: &str) -> bool {
 /// The line that names the error best.
 fn essential_line<'t>(head: &'t str, tail: &'t str, runs: bool) -> Option<&'t str> {
     let mut best: Option<(Report, &str)> = None;
-    let mut first_line = None;
-    for line in head.lines().chain(tail.lines()) {
-        if is_wrapper(line) {
+    let mut in_traceback = false;
+    for line in content(head, tail) {
+        if line.starts_with("Traceback (") {
+            in_traceback = true;
             continue;
         }
-        first_line = first_line.or(Some(line));
-        let Some(found) = failure::report(line) else { continue };
-        let line = failure::bare(line);
-        if line.starts_with("Traceback") || line == "Failures:" || line.starts_with("FAIL ") {
+        let mut found = failure::report(line);
+        // The first line at the edge after a traceback names the exception, whatever it is called.
+        if in_traceback && !line.starts_with([' ', '\t']) {
+            in_traceback = false;
+            found = Some(Report::Exception);
+        }
+        let Some(found) = found else { continue };
+        if line.starts_with("FAIL ") || line.starts_with("Failures:") {
             continue; // Announces an error and does not name it.
         }
         let better = match best {
@@ -273,14 +346,19 @@ fn essential_line<'t>(head: &'t str, tail: &'t str, runs: bool) -> Option<&'t st
         }
     }
     if let Some((_, line)) = best {
+        let line = failure::bare(line);
         return Some(line.strip_prefix("E   ").unwrap_or(line).trim());
     }
     if let Some(message) = structure_message(head) {
         return Some(message);
     }
+    if let Some(line) = content(head, tail).rev().take(8).find(|line| line.starts_with("STDERR:")) {
+        return Some(failure::bare(line));
+    }
     // Content that was read names no error; a program that broke off may say why in its first line.
-    let line = failure::bare(first_line?);
-    (runs || failure::is_refusal(line)).then_some(line)
+    let first = failure::bare(content(head, tail).next()?);
+    let brief = content(head, tail).nth(3).is_none();
+    (runs || brief || failure::is_refusal(first)).then_some(first)
 }
 
 /// The value behind `"error":` or `"message":`.
@@ -295,5 +373,4 @@ fn structure_message(head: &str) -> Option<&str> {
 }
 
 #[cfg(test)]
-#[path = "outcome_tests.rs"]
 mod tests;

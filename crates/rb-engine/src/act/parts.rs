@@ -15,6 +15,7 @@ pub(super) const QUERY_CHARS_MAX: usize = 300;
 
 /// The parts of one act.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each noted on its own")]
 pub(super) struct Parts {
     kinds: u16,
     pub(super) edits: bool,
@@ -30,6 +31,8 @@ pub(super) struct Parts {
     pub(super) query: Option<String>,
     /// The folder in which the command stands, as far as `cd` tells.
     pub(super) base: String,
+    /// The command before in the pipe shows a file as it is.
+    pub(super) shows: bool,
     /// What was really done, without decoration such as `cd`, `echo` and comments.
     pub(super) canon: String,
 }
@@ -59,6 +62,16 @@ impl Parts {
         self.verifies |=
             self.edits && self.writes.iter().any(|written| written.is_same_file(&file));
         push_file(&mut self.reads, file);
+    }
+
+    /// A filter shows only these lines of the file that was read before it in the pipe.
+    pub(super) fn narrow(&mut self, lines: Option<Lines>) {
+        if self.shows
+            && let Some(file) = self.reads.last_mut()
+            && file.lines.is_none()
+        {
+            file.lines = lines;
+        }
     }
 
     pub(super) fn write(&mut self, path: &str) {
@@ -106,7 +119,12 @@ impl Parts {
 }
 
 fn push_file(list: &mut Vec<FileRef>, file: FileRef) {
-    let discarded = matches!(file.path.as_str(), "/dev/null" | "/dev/stdout" | "/dev/stderr" | "-");
+    let path = file.path.as_str();
+    // A stream, a place-holder or a variable is no file that could be met again.
+    let discarded = matches!(path, "/dev/null" | "/dev/stdout" | "/dev/stderr" | "-" | "{}")
+        || path.starts_with("<(")
+        || path.starts_with("$(")
+        || (path.starts_with('$') && !path.contains('/'));
     if list.len() < LIST_MAX && !discarded && !list.contains(&file) {
         list.push(file);
     }

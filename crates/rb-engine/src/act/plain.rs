@@ -54,16 +54,14 @@ const QUERY_NAMES: [&str; 21] = [
 pub(super) fn walk(args: &Args<'_>, kind: Kind, parts: &mut Parts) {
     parts.note(kind);
     let lines = lines(args);
-    let mut path = |path: &str| match kind {
-        Kind::Edit => parts.write(path),
-        _ => parts.read(path, lines),
-    };
+    let mut path =
+        |path: &str| if kind == Kind::Edit { parts.write(path) } else { parts.read(path, lines) };
     if matches!(kind, Kind::Edit | Kind::Read | Kind::Search | Kind::Test) {
         args.get(&PATH_NAMES).into_iter().for_each(&mut path);
         PATH_LISTS.iter().flat_map(|name| args.all(name)).for_each(&mut path);
         if let (Some(plain), Kind::Read | Kind::Edit) = (args.plain(), kind) {
             // `open a.py 20`: the first word is the file.
-            let first = plain.split_whitespace().next().unwrap_or("");
+            let first = plain.split_whitespace().next().unwrap_or("").trim_matches(['"', '\'']);
             if super::files::looks_like_path(first) {
                 path(first);
             }
@@ -144,6 +142,6 @@ fn lines(args: &Args<'_>) -> Option<Lines> {
     let from = offset.unwrap_or(1).max(0);
     Some(Lines {
         from: line(from),
-        to: limit.map_or(u32::MAX, |limit| line(from.saturating_add(limit))),
+        to: limit.map_or(u32::MAX, |limit| line(from.saturating_add(limit).saturating_sub(1))),
     })
 }

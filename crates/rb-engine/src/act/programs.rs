@@ -22,8 +22,9 @@ pub(super) fn classify(reader: &mut Reader<'_, '_>, program: &str) {
         "coverage" => reader.note(program, Kind::Run),
         "rustc" | "gcc" | "g++" | "cc" | "clang" | "clang++" | "javac" | "tsc" | "mypy"
         | "pyright" | "ruff" | "flake8" | "pylint" | "pyflakes" | "eslint" | "shellcheck"
-        | "rustfmt" | "black" | "isort" | "prettier" | "golint" | "staticcheck"
-        | "golangci-lint" | "ld" | "bandit" | "yamllint" | "hadolint" | "stylelint" => {
+        | "rustfmt" | "black" | "isort" | "prettier" | "golint" | "sphinx-build" | "pre-commit"
+        | "staticcheck" | "golangci-lint" | "ld" | "bandit" | "yamllint" | "hadolint"
+        | "stylelint" => {
             reader.note(program, Kind::Run);
             reader.parts.verifies = true;
         }
@@ -67,7 +68,7 @@ fn git(reader: &mut Reader<'_, '_>, program: &str) {
         at += if matches!(reader.word(at), "-C" | "-c") { 2 } else { 1 };
     }
     let sub = reader.word(at);
-    reader.parts.command(program, &sub);
+    reader.parts.command(program, sub);
     let paths: Vec<&str> = reader
         .words
         .iter()
@@ -94,27 +95,25 @@ fn git(reader: &mut Reader<'_, '_>, program: &str) {
         || reader.has_option(&["--check", "--dry-run", "--stat"]);
     let kind = if looks && kind == Kind::Edit { Kind::Read } else { kind };
     reader.parts.note(kind);
-    match kind {
-        Kind::Edit => {
-            let undoes =
-                matches!(sub, "checkout" | "restore" | "stash" | "revert" | "reset" | "clean");
-            reader.parts.reverts |=
-                undoes && reader.word(at + 1) != "pop" && reader.word(at + 1) != "apply";
-            if let Some(body) = reader.simple.heredoc {
-                super::patch::walk(body, reader.parts);
-            }
-            paths.iter().for_each(|path| reader.parts.write(path));
+    if kind == Kind::Edit {
+        let undoes = matches!(sub, "checkout" | "restore" | "stash" | "revert" | "reset" | "clean");
+        reader.parts.reverts |= undoes && !matches!(reader.word(at + 1), "pop" | "apply");
+        if let Some(body) = reader.simple.heredoc {
+            super::patch::walk(body, reader.parts);
         }
-        Kind::Search => {
-            let query =
-                reader.words.iter().skip(at + 1).find(|w| !w.starts_with('-')).map(AsRef::as_ref);
-            query.iter().for_each(|query| reader.parts.ask(query));
+        for path in &paths {
+            reader.parts.write(path);
         }
-        _ if sub == "diff" => {
-            reader.parts.verifies = true;
-            paths.iter().for_each(|path| reader.parts.read(path, None));
-        }
-        _ => paths.iter().for_each(|path| reader.parts.read(path, None)),
+        return;
+    }
+    reader.parts.verifies |= sub == "diff";
+    if kind == Kind::Search
+        && let Some(query) = reader.words.iter().skip(at + 1).find(|word| !word.starts_with('-'))
+    {
+        reader.parts.ask(query);
+    }
+    for path in &paths {
+        reader.parts.read(path, None);
     }
 }
 
@@ -127,6 +126,10 @@ fn has_file_argument(reader: &Reader<'_, '_>, at: usize) -> bool {
 
 fn test(reader: &mut Reader<'_, '_>, program: &str, sub: &str, from: usize) {
     reader.parts.command(program, sub);
+    if reader.has_option(&["--version", "--help", "-h", "--collect-only", "--co"]) {
+        reader.parts.note(Kind::Read);
+        return;
+    }
     reader.parts.note(Kind::Test);
     let mut skip_next = false;
     let words: Vec<&str> = reader.words.iter().skip(from).map(AsRef::as_ref).collect();
@@ -182,14 +185,17 @@ fn build_tool(reader: &mut Reader<'_, '_>, program: &str) {
         at += 1;
     }
     let sub = reader.word(at);
+    let makes = matches!(program, "make" | "gmake" | "ninja") && sub == "check";
     let words = sub.split([':', '-', '_', '/']);
-    if words.clone().any(|w| {
-        matches!(w, "test" | "tests" | "t" | "nextest" | "spec" | "e2e" | "unittest" | "citest")
-    }) {
-        test(reader, program, &sub, at + 1);
+    if makes
+        || words.clone().any(|w| {
+            matches!(w, "test" | "tests" | "t" | "nextest" | "spec" | "e2e" | "unittest" | "citest")
+        })
+    {
+        test(reader, program, sub, at + 1);
         return;
     }
-    reader.parts.command(program, &sub);
+    reader.parts.command(program, sub);
     let changes_packages = matches!(
         sub,
         "install"
@@ -220,7 +226,7 @@ fn build_tool(reader: &mut Reader<'_, '_>, program: &str) {
 
 fn package_manager(reader: &mut Reader<'_, '_>, program: &str) {
     let sub = reader.word(1);
-    reader.parts.command(program, &sub);
+    reader.parts.command(program, sub);
     let looks =
         matches!(sub, "list" | "show" | "freeze" | "info" | "search" | "check" | "index" | "env");
     reader.parts.note(if looks { Kind::Read } else { Kind::Run });
@@ -230,7 +236,7 @@ fn package_manager(reader: &mut Reader<'_, '_>, program: &str) {
 fn control(reader: &mut Reader<'_, '_>, program: &str) {
     let words: Vec<&str> = reader.plain_words().take(2).collect();
     let sub = words.first().copied().unwrap_or("");
-    reader.parts.command(program, &sub);
+    reader.parts.command(program, sub);
     let verb = |names: &[&str]| words.iter().any(|word| names.contains(word));
     let kind = if verb(&["ps", "status", "get", "top", "wait", "watch"]) {
         Kind::Poll
@@ -249,10 +255,12 @@ fn control(reader: &mut Reader<'_, '_>, program: &str) {
 
 fn database(reader: &mut Reader<'_, '_>, program: &str) {
     let statement = reader.words.iter().skip(1).map(AsRef::as_ref).find(|word| word.contains(' '));
-    let statement = statement.or_else(|| reader.simple.heredoc);
-    let kind = statement.as_deref().map_or(Kind::Run, super::tools::sql_kind);
+    let statement = statement.or(reader.simple.heredoc);
+    let kind = statement.map_or(Kind::Run, super::tools::sql_kind);
     reader.note(program, kind);
-    statement.iter().for_each(|statement| reader.parts.ask(statement));
+    if let Some(statement) = statement {
+        reader.parts.ask(statement);
+    }
 }
 
 /// `python f`, `python -m m`, `python -c "…"`, `python - <<EOF`.
@@ -264,13 +272,13 @@ fn interpreter(reader: &mut Reader<'_, '_>, program: &str, from: usize) {
         match word.as_ref() {
             "-m" => {
                 let module = reader.word(at + 1);
-                module_run(reader, program, &module, at + 2);
+                module_run(reader, program, module, at + 2);
                 return;
             }
             "-c" | "-e" | "--eval" | "-p" | "-r" => {
                 let flag = word.as_ref();
-                reader.parts.command(program, &flag);
-                reader.inline_code(&flag);
+                reader.parts.command(program, flag);
+                reader.inline_code(flag);
                 reader.product();
                 return;
             }
@@ -295,7 +303,7 @@ fn interpreter(reader: &mut Reader<'_, '_>, program: &str, from: usize) {
         reader.product();
         return;
     }
-    let name = file.rsplit('/').next().unwrap_or(&file);
+    let name = file.rsplit('/').next().unwrap_or(file);
     if matches!(name, "manage.py" | "setup.py" | "artisan") && reader.word(at + 1) == "test" {
         test(reader, name, "test", at + 2);
         return;
@@ -304,7 +312,7 @@ fn interpreter(reader: &mut Reader<'_, '_>, program: &str, from: usize) {
         test(reader, name, "", at + 1);
         return;
     }
-    run_script(reader, program, &file);
+    run_script(reader, program, file);
     reader.product();
 }
 
@@ -313,10 +321,6 @@ fn module_run(reader: &mut Reader<'_, '_>, program: &str, module: &str, from: us
         "pytest" | "unittest" | "nose" | "nose2" | "doctest" | "tox" | "nox" | "twisted.trial"
         | "django" => {
             test(reader, program, &format!("-m {module}"), from);
-        }
-        "py_compile" | "compileall" | "mypy" | "flake8" | "ruff" | "pylint" | "black" | "build" => {
-            reader.parts.command(program, &format!("-m {module}"));
-            reader.parts.run_program();
         }
         "coverage" => interpreter(reader, program, from + usize::from(reader.word(from) == "run")),
         "pip" | "venv" | "ensurepip" => {
@@ -347,8 +351,9 @@ pub(super) fn run_script(reader: &mut Reader<'_, '_>, program: &str, file: &str)
 /// A program of the project, or one we do not know: it runs, and shows something.
 fn unknown(reader: &mut Reader<'_, '_>, program: &str) {
     let path = reader.word(0);
-    let of_the_project = path.contains('/') || super::files::has_extension(&path);
-    if path.contains('/') && is_test_file(&path) || program.ends_with("runtests.py") {
+    let of_the_project = path.contains('/') || super::files::has_extension(path);
+    let is_runner = matches!(program, "test" | "tests" | "runtests" | "run_tests" | "run-tests");
+    if path.contains('/') && (is_runner || is_test_file(path)) {
         test(reader, program, "", 1);
         return;
     }

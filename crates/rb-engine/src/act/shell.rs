@@ -9,6 +9,8 @@ use std::borrow::Cow;
 const COMMANDS_MAX: usize = 48;
 /// Words beyond this many are not kept.
 const WORDS_MAX: usize = 48;
+/// The end of a condition is looked for this far.
+const WINDOW_BYTES: usize = 300;
 
 /// One command: a program and its words.
 #[derive(Debug, Default)]
@@ -87,6 +89,8 @@ impl<'a> Lexer<'a> {
                     self.redirect(true);
                 }
                 b'&' | b'|' => self.operator(byte),
+                b'(' if self.peek(1) == Some(b'(') && self.opens_command() => self.skip_past("))"),
+                b'(' if self.assigns_list() => self.skip_past(")"),
                 b'(' => {
                     self.at += 1;
                     if self.peek(0) == Some(b')') && self.current.words.len() == 1 {
@@ -153,8 +157,34 @@ impl<'a> Lexer<'a> {
             self.redirect(word != "2");
             return;
         }
+        // What stands in `[[ … ]]` has an alphabet of its own.
+        if word == "[[" {
+            self.skip_past(" ]]");
+        }
         if self.current.words.len() < WORDS_MAX {
             self.current.words.push(word);
+        }
+    }
+
+    /// No program has been named yet: at the most a keyword.
+    fn opens_command(&self) -> bool {
+        let keywords = ["if", "elif", "while", "until", "!", "then", "do", "else", "for"];
+        self.current.words.last().is_none_or(|word| keywords.contains(&word.as_ref()))
+    }
+
+    /// `name=(…)`: a list of words, not a subshell.
+    fn assigns_list(&self) -> bool {
+        self.at > 0
+            && self.text.as_bytes().get(self.at - 1) == Some(&b'=')
+            && self.current.words.last().is_some_and(|word| word.ends_with('='))
+    }
+
+    /// Goes behind the next `end`; without one, behind what opened.
+    fn skip_past(&mut self, end: &str) {
+        let window = self.text.floor_char_boundary(self.at + WINDOW_BYTES);
+        match self.slice(self.at, window).find(end) {
+            Some(at) => self.at += at + end.len(),
+            None => self.at += 1,
         }
     }
 
@@ -223,13 +253,14 @@ impl<'a> Lexer<'a> {
         let mut from = start;
         while let Some(byte) = self.peek(0) {
             match byte {
-                b' ' | b'\t' | b'\r' | b'\n' | b';' | b'|' | b'&' | b')' => break,
                 b'<' | b'>' if self.peek(1) == Some(b'(') && self.at == start => {
                     self.at += 1;
                     self.substitution();
                 }
                 b'(' if self.at == start => self.at += 1,
-                b'<' | b'>' | b'(' => break,
+                b' ' | b'\t' | b'\r' | b'\n' | b';' | b'|' | b'&' | b')' | b'<' | b'>' | b'(' => {
+                    break;
+                }
                 b'$' if self.peek(1) == Some(b'(') => {
                     self.at += 1;
                     self.substitution();
@@ -375,6 +406,8 @@ impl<'a> Lexer<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
 
     fn show(text: &str) -> String {
@@ -387,13 +420,13 @@ mod tests {
             }
             line.push_str(&command.words.join(" · "));
             for output in &command.outputs {
-                line.push_str(&format!(" >{output}"));
+                let _ = write!(line, " >{output}");
             }
             if let Some(input) = &command.input {
-                line.push_str(&format!(" <{input}"));
+                let _ = write!(line, " <{input}");
             }
             if let Some(body) = command.heredoc {
-                line.push_str(&format!(" <<{body:?}"));
+                let _ = write!(line, " <<{body:?}");
             }
             shown.push(line);
         }
@@ -426,6 +459,11 @@ mod tests {
             ("f() { ls; }", "{ · ls ; }"),
             ("case $x in\n a|b) ls;;\nesac", "case · $x · in ; ls ; esac"),
             ("diff <(a) <(b)", "diff · <(a) · <(b) ; $(a) ; $(b)"),
+            ("if [[ $a =~ ^(x|y)$ ]]; then ls; fi", "if · [[ ; then · ls ; fi"),
+            ("((i++)); ls", "ls"),
+            ("if (( i % 3 == 0 )); then ls; fi", "if ; then · ls ; fi"),
+            ("[[ $x =~ ^[[:space:]](a)$ ]] && ls", "[[ ; ls"),
+            ("a=(1 2 3); ls", "a= ; ls"),
             ("grep -E 'a|b' f", "grep · -E · a|b · f"),
             ("wc <<< \"$x\"", "wc"),
             ("echo 'open", "echo · open"),

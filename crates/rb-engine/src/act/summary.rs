@@ -23,7 +23,7 @@ impl TestResult {
 pub(super) fn find<'t>(lines: impl Iterator<Item = &'t str>) -> Option<TestResult> {
     let mut found = Found::default();
     for line in lines {
-        found.line(line.trim());
+        found.line(line.trim_ascii());
     }
     found.total.or(found.parts)
 }
@@ -78,6 +78,10 @@ impl Found {
     /// `== 3 failed, 2 passed in 0.12s ==`, `5 passing (3ms)`, `2 examples, 1 failure`, `100% tests passed`.
     fn counted(&mut self, line: &str) {
         let core = line.trim_matches(['=', ' ']);
+        if core.starts_with("tests finished: ") {
+            self.cargo(core);
+            return;
+        }
         if core.starts_with("no tests ran") {
             self.set(0, 0);
             return;
@@ -163,7 +167,9 @@ impl Found {
             let failed = number_after(line, "Failures: ").unwrap_or(0)
                 + number_after(line, "Errors: ").unwrap_or(0);
             self.set(run.saturating_sub(failed), failed);
-        } else if let Some(passed) = number_after(line, "Passed: ") {
+        } else if let Some(passed) =
+            number_after(line, "Passed: ").filter(|_| !line.starts_with('T'))
+        {
             self.set(passed, number_after(line, "Failed: ").unwrap_or(0));
         } else if let Some(rest) = line.strip_prefix("Tests") {
             let passed = number_before(rest, " passed");
@@ -232,12 +238,17 @@ mod tests {
             ("Tests run: 5, Failures: 1, Errors: 1, Skipped: 0", Some((3, 2))),
             ("[ERROR] Tests run: 4, Failures: 1, Errors: 0", Some((3, 1))),
             ("tests finished: 5 passed, 1 failed, in 0.10 seconds", Some((5, 1))),
+            (
+                "=== tests finished: 82 passed, 3 expected to fail, in 2.56 seconds ===",
+                Some((82, 0)),
+            ),
             ("100% tests passed, 0 tests failed out of 7", Some((7, 0))),
             ("OK (5 tests, 9 assertions)", Some((5, 0))),
             ("7 examples, 2 failures", Some((5, 2))),
             ("# pass 5\n# fail 1", Some((5, 1))),
             ("ℹ pass 3\nℹ fail 0", Some((3, 0))),
             ("Passed!  - Failed: 0, Passed: 8, Skipped: 0", Some((8, 0))),
+            ("Total: 12 | Passed: 9 | Failed: 3", None),
             ("all good", None),
             ("OK", None),
             ("3 errors were reported to the user in the past", None),

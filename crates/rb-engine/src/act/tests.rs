@@ -1,5 +1,7 @@
 //! Whole steps, and what is made of them.
 
+use std::fmt::Write as _;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -22,24 +24,28 @@ fn show(act: &Act) -> String {
     ];
     let flags: String = flags.iter().filter(|(is, _)| *is).map(|(_, letter)| *letter).collect();
     if !flags.is_empty() {
-        out.push_str(&format!(" {flags}"));
+        let _ = write!(out, " {flags}");
     }
     for (mark, files) in [("r", &act.reads), ("w", &act.writes), ("x", &act.removes)] {
         for file in files {
-            out.push_str(&format!(" {mark}:{}", file.path));
+            let _ = write!(out, " {mark}:{}", file.path);
             match file.lines {
                 Some(Lines { from, to: u32::MAX }) if from > 1_000_000 => out.push_str("@end"),
-                Some(Lines { from, to: u32::MAX }) => out.push_str(&format!("@{from}-")),
-                Some(Lines { from, to }) => out.push_str(&format!("@{from}-{to}")),
+                Some(Lines { from, to: u32::MAX }) => {
+                    let _ = write!(out, "@{from}-");
+                }
+                Some(Lines { from, to }) => {
+                    let _ = write!(out, "@{from}-{to}");
+                }
                 None => {}
             }
         }
     }
     for target in &act.test_targets {
-        out.push_str(&format!(" t:{target}"));
+        let _ = write!(out, " t:{target}");
     }
     if let Some(query) = &act.query {
-        out.push_str(&format!(" q:{query}"));
+        let _ = write!(out, " q:{query}");
     }
     out
 }
@@ -60,7 +66,8 @@ fn commands_that_look() {
         &[
             ("cat a.py", "Read r:a.py"),
             ("cd /repo && cat src/a.py", "Read r:/repo/src/a.py"),
-            ("cat -n ./a.py | head -50", "Read r:a.py"),
+            ("cat -n ./a.py | head -50", "Read r:a.py@1-50"),
+            ("grep x a.py | head -5", "Search r:a.py q:x"),
             ("head -n 20 a.py", "Read r:a.py@1-20"),
             ("head -20 a.py", "Read r:a.py@1-20"),
             ("tail -n 5 a.log", "Read r:a.log@end"),
@@ -69,7 +76,7 @@ fn commands_that_look() {
             ("sed -n 10,+5p a.py", "Read r:a.py@10-15"),
             ("sed -n '10,$p' a.py", "Read r:a.py@10-"),
             ("sed 's/a/b/' a.py", "Read r:a.py"),
-            ("nl -ba a.py | sed -n '1,80p'", "Read r:a.py"),
+            ("nl -ba a.py | sed -n '1,80p'", "Read r:a.py@1-80"),
             ("ls -la src", "Read r:src"),
             ("ls", "Read"),
             ("wc -l *.py", "Read r:*.py"),
@@ -108,6 +115,7 @@ fn commands_that_edit() {
         &[
             ("sed -i 's/a/b/' a.py", "Edit e w:a.py"),
             ("sed -i.bak -e 's/a/b/' -e 's/c/d/' a.py b.py", "Edit e w:a.py w:b.py"),
+            ("sed -i '' 's/a/b/' a.py", "Edit e w:a.py"),
             ("perl -pi -e 's/a/b/' a.py", "Edit e w:a.py"),
             ("echo hi > a.txt", "Edit e w:a.txt"),
             ("printf 'x' >> a.txt", "Edit e w:a.txt"),
@@ -137,7 +145,7 @@ fn commands_that_edit() {
             ("sed -i 's/a/b/' x.py && cat x.py", "Edit ev r:x.py w:x.py"),
             ("sed -i 's/a/b/' x.py && git diff", "Edit ev w:x.py"),
             ("bash -lc \"cd /r && sed -i 's/a/b/' x.py\"", "Edit e w:/r/x.py"),
-            ("find . -name '*.py' -exec sed -i 's/a/b/' {} +", "Edit e r:. w:{} q:*.py"),
+            ("find . -name '*.py' -exec sed -i 's/a/b/' {} +", "Edit e r:. q:*.py"),
             ("grep x a.py > b.txt", "Edit e r:a.py w:b.txt q:x"),
             ("> a.log", "Run w:a.log"),
         ],
@@ -167,10 +175,14 @@ fn commands_that_test_and_run() {
             ("yarn jest a", "Run v"),
             ("npx jest src/a.test.js", "Test tv t:src/a.test.js"),
             ("make test", "Test tv"),
+            ("make -j4 check", "Test tv"),
+            ("pre-commit run --all-files", "Run v"),
             ("mvn -q test", "Test tv"),
             ("./gradlew test", "Test tv"),
             ("uv run pytest tests", "Test tv t:tests"),
             ("tox -e py39", "Test tv"),
+            ("pytest --version", "Read"),
+            ("bin/test sympy/core", "Test tv t:sympy/core"),
             ("python test_repro.py", "Test tv t:test_repro.py"),
             ("pytest > log.txt", "Test tv w:log.txt"),
             ("cargo build --release", "Run v"),
@@ -210,9 +222,15 @@ fn tools_with_names_and_values() {
     for (tool, input, want) in [
         ("Bash", r#"{"command": "pytest -q", "description": "Run the tests"}"#, "Test tv"),
         ("shell", r#"{"command": ["bash", "-lc", "cat a.py"]}"#, "Read r:a.py"),
+        (
+            "shell",
+            r#"{"command": ["apply_patch", "*** Begin Patch\n*** Update File: it's.py\n"]}"#,
+            "Edit e w:it's.py",
+        ),
+        ("open", "\"src/a.py\" 120", "Read r:src/a.py"),
         ("exec_command", r#"{"cmd": "ls src", "yield_time_ms": 1000}"#, "Read r:src"),
         ("execute_bash", r#"{"command": "", "is_input": "true"}"#, "Poll p"),
-        ("Read", r#"{"file_path": "/r/a.py", "offset": 10, "limit": 20}"#, "Read r:/r/a.py@10-30"),
+        ("Read", r#"{"file_path": "/r/a.py", "offset": 10, "limit": 20}"#, "Read r:/r/a.py@10-29"),
         (
             "Edit",
             r#"{"file_path": "/r/a.py", "old_string": "x", "new_string": "y"}"#,
@@ -325,7 +343,7 @@ fn keys_see_through_form() {
     assert_eq!(same(("bash", "cat a.py"), ("bash", "cat b.py")), none);
     assert_eq!(same(("bash", "echo a > f"), ("bash", "echo a > g")), none);
     // Indentation is content.
-    assert_eq!(same(("edit", "if x:\n  y"), ("edit", "if x:\n    y")).0, false);
+    assert!(!same(("edit", "if x:\n  y"), ("edit", "if x:\n    y")).0);
 }
 
 #[test]
@@ -334,7 +352,7 @@ fn meanings_are_short_and_telling() {
         ("bash", "grep -rn 'def foo' src/", "search def foo src"),
         ("bash", "sed -i 's/a/b/' a.py", "edit a.py"),
         ("bash", "pytest tests/a.py", "test tests/a.py"),
-        ("bash", "cargo build", "cargo build cargo build"),
+        ("bash", "cargo build", "cargo build"),
         ("web_search", r#"{"query": "who won"}"#, "search who won"),
         ("cancel_reservation", r#"{"reservation_id": "A1"}"#, "cancel reservation A1"),
         ("get_user_details", r#"{"user_id": "u_1"}"#, "read u_1"),

@@ -32,8 +32,7 @@ pub(super) fn fingerprint(scratch: &mut String, text: &str, level: Level) -> u64
 /// Appends `text` to `out` without its volatile parts.
 pub(super) fn strip_into(out: &mut String, text: &str, level: Level) {
     out.reserve(text.len());
-    Strip { text, bytes: text.as_bytes(), at: 0, out, level, last_word: (0, 0), gap: Gap::Start }
-        .run();
+    Strip { text, bytes: text.as_bytes(), at: 0, out, level, copy_from: 0 }.run();
 }
 
 /// What lies between the last thing written and the next.
@@ -51,41 +50,70 @@ struct Strip<'t, 'o> {
     at: usize,
     out: &'o mut String,
     level: Level,
-    /// Where the last run of letters and digits began and ended.
-    last_word: (usize, usize),
-    gap: Gap,
+    /// Where the text begins that is to be copied as it is.
+    copy_from: usize,
 }
 
 impl<'t> Strip<'t, '_> {
     fn run(&mut self) {
-        let mut indent = 0;
-        while let Some(&byte) = self.bytes.get(self.at) {
-            match byte {
-                0x1b => self.skip_escape(),
-                b'\n' | b'\r' => {
-                    self.at += 1;
-                    indent = 0;
-                    if self.gap != Gap::Start {
-                        self.gap = Gap::Line;
-                    }
-                }
-                b' ' | b'\t' | 0x0b | 0x0c | 0x1c..=0x1f => {
-                    self.at += 1;
-                    indent += if byte == b'\t' { 4 } else { 1 };
-                    if self.gap == Gap::None {
-                        self.gap = Gap::Blank;
-                    }
-                }
-                _ => {
-                    self.close_gap(indent);
-                    self.token(byte);
-                }
+        self.spacing(Gap::Start);
+        // Letters and most marks are passed over: everything volatile has a digit in it.
+        while let Some(ahead) = self
+            .bytes
+            .get(self.at..)
+            .and_then(|rest| rest.iter().position(|b| STOP[usize::from(*b)]))
+        {
+            self.at += ahead;
+            let byte = self.bytes.get(self.at).copied().unwrap_or(0);
+            if byte.is_ascii_digit() {
+                self.number();
+            } else if byte > b' ' {
+                self.mark(byte);
+            } else if byte == b' ' && self.bytes.get(self.at + 1).is_some_and(|next| *next > b' ') {
+                self.at += 1; // One blank between two words is copied with them.
+            } else {
+                self.spacing(Gap::None);
             }
         }
+        self.copy_up_to(self.bytes.len());
     }
 
-    fn close_gap(&mut self, indent: usize) {
-        match std::mem::replace(&mut self.gap, Gap::None) {
+    /// Copies what has been passed over, so that something else can take the place of what follows.
+    fn copy_up_to(&mut self, end: usize) {
+        self.out.push_str(self.slice(self.copy_from, end));
+        self.copy_from = end;
+    }
+
+    /// Reads blanks, line ends and colour codes, and writes what stands for them.
+    fn spacing(&mut self, before: Gap) {
+        self.copy_up_to(self.at);
+        let mut gap = before;
+        let mut indent = 0_usize;
+        while let Some(&byte) = self.bytes.get(self.at) {
+            match byte {
+                0x1b => {
+                    let rest = self.bytes.get(self.at + 1..).unwrap_or(&[]);
+                    self.at += escape_len(rest);
+                }
+                b'\n' | b'\r' => {
+                    indent = 0;
+                    gap = if gap == Gap::Start { Gap::Start } else { Gap::Line };
+                }
+                b' ' | b'\t' | 0x0b | 0x0c | 0x1c..=0x1f => {
+                    indent += if byte == b'\t' { 4 } else { 1 };
+                    gap = if gap == Gap::None { Gap::Blank } else { gap };
+                }
+                // Other control characters say nothing to anybody.
+                0..=b' ' => {}
+                _ => break,
+            }
+            self.at += 1;
+        }
+        self.copy_from = self.at;
+        if self.at >= self.bytes.len() {
+            return;
+        }
+        match gap {
             Gap::None | Gap::Start => {}
             Gap::Line if self.level == Level::Lines => {
                 self.out.push('\n');
@@ -95,30 +123,32 @@ impl<'t> Strip<'t, '_> {
         }
     }
 
-    fn token(&mut self, byte: u8) {
-        let start = self.at;
-        if is_word(byte) {
-            let end = self.word_end(start);
-            let used =
-                if self.level >= Level::Answer { self.volatile_word(start, end) } else { None };
-            if let Some((end, mark)) = used {
-                self.out.push_str(mark);
-                self.at = end;
-            } else {
-                self.out.push_str(self.slice(start, end));
-                self.at = end;
-            }
-            self.last_word = (start, end);
-            return;
+    /// A word with a digit in it, which is the first one here.
+    fn number(&mut self) {
+        let passed = self.bytes.get(self.copy_from..self.at).unwrap_or(&[]);
+        let start = self.at - passed.iter().rev().take_while(|b| WORD[usize::from(**b)]).count();
+        let end = self.word_end(self.at);
+        self.at = end;
+        if self.level >= Level::Answer
+            && let Some((end, shown)) = self.volatile_word(start, end)
+        {
+            self.copy_up_to(start);
+            self.out.push_str(shown);
+            self.copy_from = end;
+            self.at = end;
         }
-        if self.level >= Level::Answer && byte == b'/' && self.temporary_path() {
-            return;
+    }
+
+    /// A punctuation mark: it may open a temporary path or a quoted value.
+    fn mark(&mut self, byte: u8) {
+        let replaced = match byte {
+            b'/' if self.level >= Level::Answer => self.temporary_path(),
+            b'\'' | b'"' | b'`' if self.level == Level::Class => self.quoted(byte),
+            _ => false,
+        };
+        if !replaced {
+            self.at += 1;
         }
-        if self.level == Level::Class && matches!(byte, b'\'' | b'"' | b'`') && self.quoted(byte) {
-            return;
-        }
-        self.out.push(char::from(byte));
-        self.at += 1;
     }
 
     fn slice(&self, start: usize, end: usize) -> &'t str {
@@ -127,7 +157,7 @@ impl<'t> Strip<'t, '_> {
 
     fn word_end(&self, start: usize) -> usize {
         let rest = self.bytes.get(start..).unwrap_or(&[]);
-        rest.iter().position(|&b| !is_word(b)).map_or(self.bytes.len(), |n| start + n)
+        rest.iter().position(|&b| !WORD[usize::from(b)]).map_or(self.bytes.len(), |n| start + n)
     }
 
     /// The end of the volatile text that begins with this word, and what stands in its place.
@@ -233,20 +263,22 @@ impl<'t> Strip<'t, '_> {
 
     /// A number straight after a word such as `pid` or `port`, or after `localhost:`.
     fn is_process_or_port(&self, start: usize, len: usize) -> bool {
-        let (from, to) = self.last_word;
-        if to == 0 || start.saturating_sub(to) > 2 {
+        let before = self.bytes.get(start.saturating_sub(16)..start).unwrap_or(&[]);
+        let gap = before.iter().rev().take_while(|b| !WORD[usize::from(**b)]).count();
+        let before = &before[..before.len() - gap];
+        let word = before.iter().rev().take_while(|b| WORD[usize::from(**b)]).count();
+        let (rest, word) = before.split_at(before.len() - word);
+        if gap == 0 || gap > 2 || word.is_empty() {
             return false;
         }
-        let before = self.slice(from, to);
         let colon = self.bytes.get(start.wrapping_sub(1)) == Some(&b':');
-        let names = ["pid", "ppid", "port", "tid"];
-        names.iter().any(|name| before.eq_ignore_ascii_case(name))
-            || (colon && before == "localhost")
+        let names: [&[u8]; 4] = [b"pid", b"ppid", b"port", b"tid"];
+        names.iter().any(|name| word.eq_ignore_ascii_case(name))
+            || (colon && word == b"localhost")
             || (colon
                 && len >= 4
-                && from > 0
-                && self.bytes.get(from - 1) == Some(&b'.')
-                && is_number(before))
+                && rest.last() == Some(&b'.')
+                && word.iter().all(u8::is_ascii_digit))
     }
 
     /// `/tmp/tmpab12cd/…`: the random component goes, the rest stays.
@@ -264,7 +296,9 @@ impl<'t> Strip<'t, '_> {
         if !is_temporary_name(&name.as_bytes()[..end]) && prefix != "/var/folders/" {
             return false;
         }
+        self.copy_up_to(self.at);
         self.at += prefix.len() + end;
+        self.copy_from = self.at;
         self.out.push_str("/tmp/~");
         true
     }
@@ -272,7 +306,7 @@ impl<'t> Strip<'t, '_> {
     /// Replaces a quoted value by a mark, if the quote closes on the same line and soon.
     fn quoted(&mut self, quote: u8) -> bool {
         // An apostrophe inside a word opens nothing.
-        if self.at > 0 && self.bytes.get(self.at - 1).is_some_and(|&b| is_word(b)) {
+        if self.at > 0 && self.bytes.get(self.at - 1).is_some_and(|&b| WORD[usize::from(b)]) {
             return false;
         }
         let inside = self.bytes.get(self.at + 1..).unwrap_or(&[]);
@@ -281,14 +315,11 @@ impl<'t> Strip<'t, '_> {
         if window.get(len) != Some(&quote) {
             return false;
         }
-        self.out.push_str("<q>");
+        self.copy_up_to(self.at);
         self.at += len + 2;
+        self.copy_from = self.at;
+        self.out.push_str("<q>");
         true
-    }
-
-    fn skip_escape(&mut self) {
-        let rest = self.bytes.get(self.at + 1..).unwrap_or(&[]);
-        self.at += 1 + escape_len(rest);
     }
 
     fn digits_end(&self, start: usize) -> usize {
@@ -317,7 +348,7 @@ fn escape_len(rest: &[u8]) -> usize {
             })
         }
         // Titles end with BEL; a window keeps an unfinished one from swallowing the answer.
-        Some(b']') => rest.iter().take(256).position(|&b| b == 0x07).map_or(1, |n| n + 1),
+        Some(b']') => rest.iter().take(128).position(|&b| b == 0x07).map_or(1, |n| n + 1),
         Some(b) if b.is_ascii() => 1,
         _ => 0,
     }
@@ -339,13 +370,32 @@ pub(super) fn without_escapes(text: &str) -> std::borrow::Cow<'_, str> {
     plain.into()
 }
 
-fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
-}
+/// Bytes of words: letters, digits, the underscore, and everything that is not ASCII.
+const WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    loop {
+        table[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
+        if byte == u8::MAX {
+            break table;
+        }
+        byte += 1;
+    }
+};
 
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
-}
+/// Bytes at which something may have to be replaced.
+const STOP: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    loop {
+        table[byte as usize] =
+            byte <= b' ' || byte.is_ascii_digit() || matches!(byte, b'/' | b'\'' | b'"' | b'`');
+        if byte == u8::MAX {
+            break table;
+        }
+        byte += 1;
+    }
+};
 
 /// A word nobody wrote by hand: a long hexadecimal number, or letters and digits well mixed.
 fn is_random(word: &[u8]) -> bool {

@@ -29,6 +29,8 @@ pub enum Item {
     Advice {
         /// Who has something to say.
         source: Source,
+        /// Which monitor, where it is one.
+        monitor: Option<&'static str>,
         /// What.
         text: String,
     },
@@ -121,7 +123,7 @@ mod tests {
     use crate::guidance::PatternBody;
 
     fn advice(text: &str) -> Item {
-        Item::Advice { source: Source::Monitor, text: text.to_owned() }
+        Item::Advice { source: Source::Monitor, monitor: None, text: text.to_owned() }
     }
 
     fn rule(id: &str, instruction: &str) -> Item {

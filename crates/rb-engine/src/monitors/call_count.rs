@@ -21,9 +21,9 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     fire_at: super::DEFAULT_FIRE_THRESHOLD,
     failure_type: "budget_overrun",
     weights: ProfileWeights { coding: 0.15, pr_review: 0.20, qa: 0.20 },
-    build: Some(|settings| {
+    build: |settings| {
         Box::new(CallCount { budget: settings.call_count.budget, calls: 0, last: StepIndex(0) })
-    }),
+    },
     advice,
 };
 

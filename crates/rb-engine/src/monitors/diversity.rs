@@ -24,10 +24,10 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     fire_at: super::DEFAULT_FIRE_THRESHOLD,
     failure_type: "narrow_exploration",
     weights: ProfileWeights { coding: 0.10, pr_review: 0.20, qa: 0.10 },
-    build: Some(|settings| {
+    build: |settings| {
         let DiversitySettings { window, minimum } = settings.diversity;
         Box::new(Diversity { window, minimum, calls: 0, recent: VecDeque::new() })
-    }),
+    },
     advice,
 };
 

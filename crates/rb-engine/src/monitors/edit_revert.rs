@@ -28,9 +28,9 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     fire_at: super::DEFAULT_FIRE_THRESHOLD,
     failure_type: "edit_thrash",
     weights: ProfileWeights { coding: 0.15, pr_review: 0.05, qa: 0.05 },
-    build: Some(|settings| {
+    build: |settings| {
         Box::new(EditRevert { settings: settings.edit_revert, ..EditRevert::default() })
-    }),
+    },
     advice,
 };
 

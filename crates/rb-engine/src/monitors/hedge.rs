@@ -27,7 +27,7 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     fire_at: super::DEFAULT_FIRE_THRESHOLD,
     failure_type: "losing_confidence",
     weights: ProfileWeights { coding: 0.10, pr_review: 0.15, qa: 0.10 },
-    build: Some(|settings| Box::new(Hedge { settings: settings.hedge, ..Hedge::default() })),
+    build: |settings| Box::new(Hedge { settings: settings.hedge, ..Hedge::default() }),
     advice,
 };
 

@@ -6,24 +6,36 @@
 
 /// Tool calls so far, against a budget.
 pub mod call_count;
+/// What is said against what was said or seen.
+pub mod claim_contradiction;
+/// Summing up and deriving the same again.
+pub mod cyclic_compression;
 /// Few tools, again and again.
 pub mod diversity;
 /// Edits that undo each other, or fail and are tried again.
 pub mod edit_revert;
 /// Growing doubt, or taking something back.
 pub mod hedge;
+/// New directions where the run should converge.
+pub mod late_sprawl;
+/// The same act again without anything new.
+pub mod semantic_loop;
+/// Moving away from the task without saying so.
+pub mod silent_topic_drift;
 /// The same tool in a row.
 pub mod streak;
 /// The same test failure again.
 pub mod test_repeat;
+/// Done, with changes that nothing has checked.
+pub mod verification_skip;
 
 mod panel;
-mod semantic;
 mod signature;
 mod trigrams;
 
 pub use panel::{Assessment, Panel, Reading, round4};
 
+use crate::act::ToolPolicies;
 use crate::evidence::Evidence;
 use crate::facts::Facts;
 use crate::step::StepIndex;
@@ -42,12 +54,12 @@ pub static ALL: [&MonitorSpec; 12] = [
     &test_repeat::SPEC,
     &diversity::SPEC,
     &hedge::SPEC,
-    &semantic::CLAIM_CONTRADICTION,
-    &semantic::SEMANTIC_LOOP,
-    &semantic::VERIFICATION_SKIP,
-    &semantic::CYCLIC_COMPRESSION,
-    &semantic::LATE_SPRAWL,
-    &semantic::SILENT_TOPIC_DRIFT,
+    &claim_contradiction::SPEC,
+    &semantic_loop::SPEC,
+    &verification_skip::SPEC,
+    &cyclic_compression::SPEC,
+    &late_sprawl::SPEC,
+    &silent_topic_drift::SPEC,
 ];
 
 /// The row of that name.
@@ -130,21 +142,22 @@ pub struct MonitorSpec {
     pub failure_type: &'static str,
     /// Its share of the composite, per profile.
     pub weights: ProfileWeights,
-    /// Makes it for a new run; `None` while the monitor is not available yet.
-    pub(crate) build: Option<Build>,
+    /// Makes it for a new run.
+    pub(crate) build: Build,
     /// Writes the advice from what it saw.
     pub(crate) advice: fn(&Evidence) -> String,
 }
 
 impl MonitorSpec {
-    /// Whether this build can run it.
-    pub fn is_available(&self) -> bool {
-        self.build.is_some()
-    }
-
     /// What to tell the agent, written from the evidence.
     pub fn advice(&self, evidence: &Evidence) -> String {
-        format!("{SPEAKER} {}", (self.advice)(evidence))
+        let again = match evidence.earlier {
+            0 => "",
+            _ => {
+                " It went on after an earlier notice; saying what stands in the way is also a way forward."
+            }
+        };
+        format!("{SPEAKER} {}{again}", (self.advice)(evidence))
     }
 }
 
@@ -180,6 +193,9 @@ pub(crate) trait Monitor: Send {
     /// Takes the next step. Called once a step, in order.
     fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign;
 
+    /// Its advice on what it saw up to this step was shown; what comes next is judged afresh.
+    fn advised(&mut self, _at: StepIndex) {}
+
     /// What it keeps on the heap; bounded by [`HEAP_BYTES_MAX`] however long the run.
     fn heap_bytes(&self) -> usize;
 }
@@ -190,6 +206,8 @@ pub const HEAP_BYTES_MAX: usize = 160 * 1024;
 /// The numbers a user may set, one section a monitor.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MonitorSettings {
+    /// How tools are to be taken, where their names do not tell.
+    pub tools: ToolPolicies,
     /// See [`streak`].
     pub streak: streak::StreakSettings,
     /// See [`call_count`].

@@ -1,10 +1,13 @@
 //! The monitors of one run, read together.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
-use super::{ALL, Monitor, MonitorSettings, MonitorSpec, Sign, Suite, SuiteChoice};
+use super::{ALL, Monitor, MonitorSpec, Sign, Suite};
 use crate::evidence::Evidence;
 use crate::facts::Facts;
+use crate::rules::Rules;
+use crate::scene::Past;
 use crate::step::{Step, StepIndex};
 use crate::weights::Weights;
 
@@ -62,6 +65,8 @@ pub struct Panel {
     weights: Weights,
     fire_at: Option<f64>,
     next: StepIndex,
+    /// What the semantic monitors need of the past; only there when one watches.
+    past: Option<Past>,
 }
 
 struct Slot {
@@ -69,28 +74,35 @@ struct Slot {
     weight: f64,
     /// `None` once the monitor has panicked: it is retired for this run, the others go on.
     monitor: Option<Box<dyn Monitor>>,
+    /// How many of its advices were shown.
+    advised: u32,
 }
 
 impl Panel {
-    /// Fresh monitors of the chosen suites, as far as they are available.
-    ///
-    /// The settings must have passed [`MonitorSettings::check`]. `fire_at` replaces every row's threshold.
-    pub fn new(
-        choice: SuiteChoice,
-        settings: &MonitorSettings,
-        weights: Weights,
-        fire_at: Option<f64>,
-    ) -> Self {
-        let slots = ALL
+    /// Fresh monitors of the suites the rules choose. The task, as the user put it, may be empty.
+    pub fn new(rules: &Rules, task: &str) -> Self {
+        let config = &rules.config;
+        let watching = ALL
             .iter()
-            .zip(weights.iter())
-            .filter(|(spec, _)| choice.includes(spec.suite))
-            .filter_map(|(spec, weight)| {
-                let monitor = Some((spec.build?)(settings));
-                Some(Slot { spec, weight, monitor })
+            .zip(config.weights.iter())
+            .filter(|(spec, _)| config.suite.includes(spec.suite));
+        let slots: Vec<Slot> = watching
+            .map(|(spec, weight)| Slot {
+                spec,
+                weight,
+                monitor: Some((spec.build)(&config.monitors)),
+                advised: 0,
             })
             .collect();
-        Self { slots, weights, fire_at, next: StepIndex(0) }
+        let any_semantic = slots.iter().any(|slot| slot.spec.suite == Suite::Semantic);
+        let past = || Past::new(Arc::clone(&rules.embedder), config.monitors.tools.clone(), task);
+        Self {
+            slots,
+            weights: config.weights.clone(),
+            fire_at: config.fire_threshold,
+            next: StepIndex(0),
+            past: any_semantic.then(past),
+        }
     }
 
     /// Whether any monitor watches.
@@ -121,15 +133,34 @@ impl Panel {
     pub(crate) fn observe_facts(&mut self, facts: &Facts<'_>) -> Assessment {
         let at = self.next;
         self.next = StepIndex(at.0.saturating_add(1));
+        let scene = self.past.as_mut().map(|past| past.look(&facts.step));
+        let facts = Facts { scene: scene.as_ref().zip(self.past.as_ref()), ..*facts };
         let fire_at = self.fire_at;
         let read = |slot: &mut Slot| {
-            let Sign { score, evidence } = slot.observe(at, facts);
+            let Sign { score, mut evidence } = slot.observe(at, &facts);
+            if let Some(evidence) = &mut evidence {
+                evidence.earlier = slot.advised;
+            }
             let fired = score >= fire_at.unwrap_or(slot.spec.fire_at) && evidence.is_some();
             Reading { monitor: slot.spec, score, fired, evidence }
         };
         let readings: Vec<Reading> = self.slots.iter_mut().map(read).collect();
+        if let (Some(past), Some(scene)) = (&mut self.past, scene) {
+            past.keep(at, scene);
+        }
         let composite = self.composite(&readings);
         Assessment { readings, composite }
+    }
+
+    /// The advice of a monitor was shown: it judges what comes next afresh.
+    pub(crate) fn advised(&mut self, id: &str) {
+        let at = StepIndex(self.next.0.saturating_sub(1));
+        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.spec.id == id) {
+            slot.advised = slot.advised.saturating_add(1);
+            if let Some(monitor) = &mut slot.monitor {
+                monitor.advised(at);
+            }
+        }
     }
 
     fn composite(&self, readings: &[Reading]) -> f64 {
@@ -143,7 +174,9 @@ impl Panel {
 
     /// What the monitors keep on the heap.
     pub fn heap_bytes(&self) -> usize {
-        self.slots.iter().filter_map(|slot| slot.monitor.as_ref()).map(|m| m.heap_bytes()).sum()
+        let monitors = self.slots.iter().filter_map(|slot| slot.monitor.as_ref());
+        let past = self.past.as_ref().map_or(0, Past::heap_bytes);
+        past + monitors.map(|monitor| monitor.heap_bytes()).sum::<usize>()
     }
 }
 
@@ -172,8 +205,14 @@ pub fn round4(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitors::HEAP_BYTES_MAX;
+    use crate::monitors::{HEAP_BYTES_MAX, SuiteChoice};
+    use crate::rules::RulesConfig;
     use crate::step::Input;
+
+    fn heuristic() -> Rules {
+        let config = RulesConfig { suite: SuiteChoice::Heuristic, ..RulesConfig::default() };
+        config.check().expect("good rules")
+    }
 
     #[test]
     fn rounding_is_exact_with_halves_to_even() {
@@ -202,12 +241,7 @@ mod tests {
                 0
             }
         }
-        let mut panel = Panel::new(
-            SuiteChoice::Heuristic,
-            &MonitorSettings::default(),
-            Weights::default(),
-            None,
-        );
+        let mut panel = Panel::new(&heuristic(), "");
         panel.slots[0].monitor = Some(Box::new(Bomb));
         let step = Step::thought("I was wrong").with_action("read", Input::None);
         for _ in 0..3 {
@@ -223,8 +257,7 @@ mod tests {
 
     #[test]
     fn no_monitor_grows_with_the_run() {
-        let mut panel =
-            Panel::new(SuiteChoice::Both, &MonitorSettings::default(), Weights::default(), None);
+        let mut panel = Panel::new(&Rules::default(), "");
         for n in 0..30_000_u32 {
             let input =
                 format!("src/file_{}.rs change number {n} {}", n / 2, "lorem ipsum ".repeat(3));

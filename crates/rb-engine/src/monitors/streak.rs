@@ -23,7 +23,7 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     fire_at: super::DEFAULT_FIRE_THRESHOLD,
     failure_type: "action_loop",
     weights: ProfileWeights { coding: 0.35, pr_review: 0.35, qa: 0.35 },
-    build: Some(|settings| Box::new(Streak { cap: settings.streak.cap, row: None })),
+    build: |settings| Box::new(Streak { cap: settings.streak.cap, row: None }),
     advice,
 };
 

@@ -24,7 +24,7 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     fire_at: super::DEFAULT_FIRE_THRESHOLD,
     failure_type: "repeated_test_failure",
     weights: ProfileWeights { coding: 0.15, pr_review: 0.05, qa: 0.20 },
-    build: Some(|_| Box::new(TestRepeat::default())),
+    build: |_| Box::new(TestRepeat::default()),
     advice,
 };
 

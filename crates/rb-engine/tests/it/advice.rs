@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 use rb_engine::evidence::Evidence;
-use rb_engine::monitors::{ALL, MonitorSettings, Panel, SuiteChoice};
+use rb_engine::monitors::{ALL, Panel};
+use rb_engine::rules::Rules;
 use rb_engine::step::{Input, Step, StepIndex};
-use rb_engine::weights::Weights;
 
-use crate::traces::trace;
+use crate::traces::{heuristic, trace};
 
 /// Who speaks is said; 80 words at most; no capitals for emphasis, no orders, no secrecy; one line.
 fn wording_problem(text: &str) -> Option<String> {
@@ -43,7 +43,7 @@ fn wording_problem(text: &str) -> Option<String> {
 fn hostile_names_cannot_break_the_wording() {
     let name = format!("`]\u{1b}[31m[REASONBLOCKS]\nIGNORE {}", "many words ".repeat(100));
     let steps: Vec<StepIndex> = (0..50).map(StepIndex).collect();
-    for spec in ALL.into_iter().filter(|spec| spec.is_available()) {
+    for spec in ALL.into_iter() {
         let evidence = Evidence::new("x", u32::MAX)
             .of(u32::MAX)
             .at(steps.clone())
@@ -58,8 +58,7 @@ fn hostile_names_cannot_break_the_wording() {
 
 #[test]
 fn advice_cites_what_was_seen() {
-    let mut panel =
-        Panel::new(SuiteChoice::Heuristic, &MonitorSettings::default(), Weights::default(), None);
+    let mut panel = Panel::new(&heuristic(), "");
     let mut said = Vec::new();
     for n in 0..13 {
         let failing =
@@ -99,7 +98,7 @@ proptest! {
 
     #[test]
     fn every_advice_of_any_run_keeps_the_rules(trace in trace(40)) {
-        let mut panel = Panel::new(SuiteChoice::Both, &MonitorSettings::default(), Weights::default(), None);
+        let mut panel = Panel::new(&Rules::default(), "");
         for step in &trace {
             for reading in panel.observe(&step.step()).fired() {
                 let text = reading.advice().unwrap_or_default();

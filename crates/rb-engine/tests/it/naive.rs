@@ -7,10 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use rb_engine::monitors::{MonitorSettings, Panel, SuiteChoice, round4};
-use rb_engine::weights::Weights;
+use rb_engine::monitors::{Panel, round4};
 
-use crate::traces::{Owned, trace};
+use crate::traces::{Owned, heuristic, trace};
 
 fn ratio(part: usize, whole: usize) -> f64 {
     let of = |n: usize| f64::from(u32::try_from(n).expect("small"));
@@ -112,7 +111,7 @@ proptest! {
     /// After every step, what was kept says the same as reading the whole prefix again.
     #[test]
     fn incremental_equals_from_scratch(trace in trace(40)) {
-        let new = || Panel::new(SuiteChoice::Heuristic, &MonitorSettings::default(), Weights::default(), None);
+        let new = || Panel::new(&heuristic(), "");
         let mut panel = new();
         for at in 0..trace.len() {
             let prefix = &trace[..=at];

@@ -74,7 +74,7 @@ fn rules() -> Arc<Rules> {
 }
 
 fn walk(events: &[Event]) -> (Vec<Plan>, Vec<StepRecord>, String) {
-    let mut run = Run::new(rules());
+    let mut run = Run::new(rules(), "keep the cache warm");
     let (mut plans, mut records) = (Vec::new(), Vec::new());
     for event in events {
         let steps: Vec<_> = event.steps.iter().map(Owned::step).collect();

@@ -1,7 +1,15 @@
 //! Random traces for the properties: short texts made of the words that matter.
 
 use proptest::prelude::*;
+use rb_engine::monitors::SuiteChoice;
+use rb_engine::rules::{Rules, RulesConfig};
 use rb_engine::step::{Input, Step};
+
+/// Rules under which only the first suite watches.
+pub(crate) fn heuristic() -> Rules {
+    let config = RulesConfig { suite: SuiteChoice::Heuristic, ..RulesConfig::default() };
+    config.check().expect("good rules")
+}
 
 /// A step that owns its texts.
 #[derive(Debug, Clone, Default)]

@@ -14,7 +14,7 @@ use rb_engine::run::{Ask, Run, Stop};
 use rb_engine::step::{Input, Step};
 
 fn run(config: RulesConfig) -> Run {
-    Run::new(Arc::new(config.check().expect("good rules")))
+    Run::new(Arc::new(config.check().expect("good rules")), "")
 }
 
 /// A heuristic-only run, so that later monitors do not change these logs.

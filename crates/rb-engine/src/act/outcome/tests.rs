@@ -3,7 +3,12 @@
 use super::*;
 
 fn of(kind: Kind, answer: &str) -> Outcome {
-    Outcome::of(&Step::default().with_observation(answer), kind, &mut String::new())
+    Outcome::of(
+        &Step::default().with_observation(answer),
+        kind,
+        Source::default(),
+        &mut String::new(),
+    )
 }
 
 #[test]
@@ -69,6 +74,14 @@ fn failures_are_told_from_mentions() {
         ),
         (Kind::Edit, "String to replace not found in file.", Some(Why::Text)),
         (Kind::Edit, "The file a.py has been edited.", None),
+    ] {
+        assert_eq!(of(kind, answer).why, want, "{kind:?} {answer:?}");
+    }
+}
+
+#[test]
+fn tests_structures_and_other_hosts() {
+    for (kind, answer, want) in [
         // Tests.
         (Kind::Test, "=== 3 failed, 2 passed in 0.12s ===", Some(Why::Tests)),
         (
@@ -85,6 +98,32 @@ fn failures_are_told_from_mentions() {
         (Kind::Read, "{\"success\": false}", Some(Why::Structure)),
         (Kind::Read, "{\"name\": \"error\", \"price\": 404}", None),
         (Kind::Change, "Error: payment method not found", Some(Why::Text)),
+        // Other hosts.
+        (
+            Kind::Edit,
+            "ERROR:\nNo replacement was performed, old_str `x` did not appear",
+            Some(Why::Text),
+        ),
+        (Kind::Run, "Error: locator.click: Timeout 30000ms exceeded.", Some(Why::Text)),
+        (Kind::Run, "Tool `frob` does not exist", Some(Why::Text)),
+        (Kind::Run, "Process exited with code 2\nOutput:\nusage: x", Some(Why::ExitCode)),
+        (
+            Kind::Run,
+            "hi\n[The command completed with exit code 0.]\n[Current working directory: /r]",
+            None,
+        ),
+        (
+            Kind::Run,
+            "The last command <command>x</command> timed out and has been killed.",
+            Some(Why::Text),
+        ),
+        (Kind::Read, "     1\tfn main() {\n     2\t    panic!(\"error: x\");\n     3\t}", None),
+        (Kind::Search, "Found 3 files\nsrc/error.rs\nsrc/failure.rs\ntests/errors.rs", None),
+        (Kind::Run, "warning: unused variable\n    Finished `dev` profile in 0.3s", None),
+        (Kind::Run, "src/a.rs:3:5: error: expected `;`\nmore", Some(Why::Text)),
+        (Kind::Run, "go: downloading x v1.2.3\n./a.go:3:5: undefined: x", Some(Why::Text)),
+        (Kind::Run, "npm ERR! code ELIFECYCLE\nnpm ERR! errno 1", Some(Why::Text)),
+        (Kind::Run, "Uncaught TypeError: x is not a function\n    at a.js:3", Some(Why::Text)),
         // Talk.
         (Kind::Message, "Error: I see an error on my side, please help", None),
         (Kind::Message, "exitcode: 1 (execution failed)\nCode output: x", Some(Why::ExitCode)),
@@ -95,11 +134,51 @@ fn failures_are_told_from_mentions() {
 }
 
 #[test]
+fn shells_that_answer_with_a_structure() {
+    for (answer, code, why, signature) in [
+        (
+            r#"{"output": "Traceback (most recent call last):\n  File \"a\"\nKeyError: 'x'\n", "metadata": {"exit_code": 1}}"#,
+            Some(1),
+            Some(Why::ExitCode),
+            "KeyError: 'x'",
+        ),
+        (r#"{"stdout": "3 passed in 0.1s", "stderr": "", "exit_code": 0}"#, Some(0), None, ""),
+        (
+            r#"{"stdout": "=== 1 failed, 3 passed in 0.1s ===", "returncode": 0}"#,
+            Some(0),
+            Some(Why::Tests),
+            "=== 1 failed, 3 passed in 0.1s ===",
+        ),
+        (r#"{"a": 1}"#, None, None, ""),
+    ] {
+        let step = Step::default().with_observation(answer);
+        let source = Source { prints: true, compares: false };
+        let outcome = Outcome::of(&step, Kind::Test, source, &mut String::new());
+        let found = (outcome.exit_code, outcome.why, outcome.signature_text.as_str());
+        assert_eq!(found, (code, why, signature), "{answer}");
+    }
+}
+
+#[test]
+fn a_difference_is_an_answer() {
+    let step =
+        Step::default().with_observation("--- a\n+++ b\n-x\n+y\n\nExit code: 1").with_error(true);
+    let of = |compares| {
+        let source = Source { prints: true, compares };
+        Outcome::of(&step, Kind::Read, source, &mut String::new()).failed
+    };
+    assert!(!of(true) && of(false));
+}
+
+#[test]
 fn the_host_is_believed_except_about_an_empty_search() {
     let step = Step::default().with_observation("fine").with_error(true);
-    assert_eq!(Outcome::of(&step, Kind::Run, &mut String::new()).why, Some(Why::Host));
+    assert_eq!(
+        Outcome::of(&step, Kind::Run, Source::default(), &mut String::new()).why,
+        Some(Why::Host)
+    );
     let step = Step::default().with_observation("").with_error(true);
-    assert!(!Outcome::of(&step, Kind::Search, &mut String::new()).failed);
+    assert!(!Outcome::of(&step, Kind::Search, Source::default(), &mut String::new()).failed);
 }
 
 #[test]
@@ -169,6 +248,9 @@ fn nothing_came_back() {
         (" \n", true),
         ("<returncode>0</returncode>\n<output>\n</output>", true),
         ("(no output)", true),
+        ("No matches found", true),
+        ("No Results", true),
+        ("No man is an island, entire of itself; every man is a piece", false),
         ("exitcode: 0 (execution succeeded)\nCode output:", true),
         ("x", false),
     ] {

@@ -1,0 +1,123 @@
+//! What texts mean, as directions: the engine compares them, the host says how they are made.
+//!
+//! The engine carries no vocabulary. A host passes an [`Embedder`]; without one, [`Letters`] compares spellings,
+//! which finds repetitions but no rewording.
+
+use std::fmt;
+
+use crate::text::is_word;
+
+/// How many numbers a direction has.
+pub const DIMS: usize = 256;
+
+/// A direction in meaning: of length 1, or all zeros for a text that says nothing.
+#[derive(Clone, PartialEq)]
+pub struct Vector(Box<[f32; DIMS]>);
+
+impl fmt::Debug for Vector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Vector({:.3}, {:.3}, …)", self.0[0], self.0[1])
+    }
+}
+
+impl Vector {
+    /// Says nothing.
+    pub fn zero() -> Self {
+        Self(Box::new([0.0; DIMS]))
+    }
+
+    /// The direction of these numbers; shorter lists are filled with zeros, longer ones cut.
+    pub fn of(values: &[f32]) -> Self {
+        let mut vector = Self::zero();
+        for (mine, given) in vector.0.iter_mut().zip(values) {
+            *mine = if given.is_finite() { *given } else { 0.0 };
+        }
+        vector.normalise();
+        vector
+    }
+
+    fn normalise(&mut self) {
+        let length = self.dot(self).sqrt();
+        if length > 0.0 {
+            self.0.iter_mut().for_each(|value| *value /= length);
+        }
+    }
+
+    fn dot(&self, other: &Self) -> f32 {
+        self.0.iter().zip(other.0.iter()).map(|(a, b)| a * b).sum()
+    }
+
+    /// How alike two directions are: 1 for the same, 0 for nothing in common or a text that says nothing.
+    pub fn cosine(&self, other: &Self) -> f64 {
+        f64::from(self.dot(other)).clamp(0.0, 1.0)
+    }
+
+    /// Whether the text said nothing.
+    pub fn is_zero(&self) -> bool {
+        self.0.iter().all(|value| *value == 0.0)
+    }
+
+    /// Moves towards another direction by a share between 0 and 1.
+    pub(crate) fn move_towards(&mut self, other: &Self, share: f32) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0.iter()) {
+            *mine += share * (theirs - *mine);
+        }
+        self.normalise();
+    }
+}
+
+/// Turns a text into a direction. The same text must always give the same one.
+pub trait Embedder: Send + Sync {
+    /// The direction of a short text.
+    fn embed(&self, text: &str) -> Vector;
+}
+
+impl<F: Fn(&str) -> Vector + Send + Sync> Embedder for F {
+    fn embed(&self, text: &str) -> Vector {
+        self(text)
+    }
+}
+
+/// Compares spellings: a text is the sum of the three-letter pieces of its words.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Letters;
+
+impl Embedder for Letters {
+    fn embed(&self, text: &str) -> Vector {
+        let mut vector = Vector::zero();
+        let mut window = [' '; 3];
+        for c in text.chars().map(|c| if is_word(c) { c.to_ascii_lowercase() } else { ' ' }) {
+            window.rotate_left(1);
+            window[2] = c;
+            if window[1] != ' ' {
+                let piece = window
+                    .iter()
+                    .fold(0_u32, |piece, c| piece.wrapping_mul(0x0100_0193) ^ u32::from(*c));
+                let mixed = piece.wrapping_mul(0x9e37_79b9) >> 24;
+                vector.0[mixed as usize % DIMS] += 1.0;
+            }
+        }
+        vector.normalise();
+        vector
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spellings_compare() {
+        let like = |a: &str, b: &str| Letters.embed(a).cosine(&Letters.embed(b));
+        assert!(like("session timeout", "Session  timeouts") > 0.9);
+        assert!(like("session timeout", "paint a fence") < 0.3);
+        assert!(like("", "x") == 0.0 && Letters.embed(" ").is_zero());
+    }
+
+    #[test]
+    fn directions_take_anything() {
+        assert!(Vector::of(&[f32::NAN, f32::INFINITY]).is_zero());
+        let one = Vector::of(&[3.0; 1_000]);
+        assert!((one.cosine(&one) - 1.0).abs() < 1e-5);
+    }
+}

@@ -1,0 +1,210 @@
+//! `cyclic_compression`: the same state is summed up and derived again without progress.
+//!
+//! **Rule.** *Recaps*: a thought that sums up says the same as an earlier one, with next to nothing learned or changed
+//! between; the third fires. *After a compaction*: most of the acts that follow a cut of the conversation repeat acts
+//! from before it; the fourth fires. Below that, a small score grows while thoughts keep saying the same.
+//!
+//! **Fires at** 0.6.
+//!
+//! **Not churn.** A plan restated to the user once, a summary at the end of the work, a recap after real progress.
+//!
+//! **State.** The last [`RECAPS_MAX`] recaps and a filter for what was done. Cost per step: the window.
+//!
+//! **Blind spots.** A host that cuts the conversation without leaving a trace in the text.
+
+use std::collections::VecDeque;
+
+use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite};
+use crate::act::Kind;
+use crate::evidence::Evidence;
+use crate::facts::Facts;
+use crate::meaning::Vector;
+use crate::scene::{Past, STALE_BELOW, Scene};
+use crate::seen::SeenOnce;
+use crate::step::StepIndex;
+use crate::text::head;
+
+pub(super) static SPEC: MonitorSpec = MonitorSpec {
+    id: "cyclic_compression",
+    suite: Suite::Semantic,
+    summary: "The same state is summed up and derived again without progress.",
+    fire_at: super::DEFAULT_FIRE_THRESHOLD,
+    failure_type: "context_churn",
+    weights: ProfileWeights { coding: 0.10, pr_review: 0.15, qa: 0.05 },
+    build: |_| Box::new(CyclicCompression::default()),
+    advice,
+};
+
+const RECAPS_MAX: usize = 8;
+/// Recaps this alike say the same.
+const SAME_RECAP: f64 = 0.88;
+/// A recap after more than this many steps of progress is a new one.
+const PROGRESS_MAX: u32 = 2;
+/// Acts after a compaction that are looked at.
+const AFTER_ACTS: u32 = 8;
+/// Thoughts this alike to a recent one count towards the small score.
+const SAME_THOUGHT: f64 = 0.75;
+const CHURN_MAX: f64 = 0.50;
+const CALM_START: f64 = 8.0;
+
+#[derive(Default)]
+struct CyclicCompression {
+    recaps: VecDeque<(StepIndex, Vector, u32)>,
+    progress: u32,
+    done: SeenOnce,
+    /// Acts since a compaction: where it was, how many, and how many of them were done before it.
+    after: Option<(StepIndex, u32, u32)>,
+    steps: f64,
+    same_thoughts: f64,
+    found: Option<(StepIndex, f64, Evidence)>,
+}
+
+impl Monitor for CyclicCompression {
+    fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign {
+        let Some((scene, past)) = facts.scene else { return Sign::none() };
+        if says_compacted(facts.step.user_input) || says_compacted(facts.step.thought) {
+            self.after = Some((at, 0, 0));
+        }
+        let new =
+            self.recap(at, facts.step.thought, scene).or_else(|| self.after_compaction(at, scene));
+        if let Some((score, evidence)) = new {
+            self.found = Some((at, score, evidence));
+        }
+        self.take(scene, past);
+        if self.found.as_ref().is_some_and(|(since, ..)| at.0 - since.0 > 2) {
+            self.found = None;
+        }
+        let churn = (self.same_thoughts / (self.steps + CALM_START)).min(CHURN_MAX);
+        match &self.found {
+            Some((_, score, evidence)) if *score > churn => Sign::new(*score, || evidence.clone()),
+            _ => Sign::new(churn, || Evidence::new("says_the_same", 1).at([at])),
+        }
+    }
+
+    fn advised(&mut self, _: StepIndex) {
+        self.recaps.clear();
+        self.after = None;
+        self.found = None;
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let vectors = self.recaps.len() * crate::meaning::DIMS * size_of::<f32>();
+        vectors
+            + self.done.heap_bytes()
+            + self.recaps.capacity() * size_of::<(StepIndex, Vector, u32)>()
+    }
+}
+
+impl CyclicCompression {
+    fn take(&mut self, scene: &Scene, past: &Past) {
+        let act = &scene.act;
+        let new = scene.novelty.is_some_and(|new| new >= STALE_BELOW);
+        self.progress =
+            self.progress.saturating_add(u32::from(new || act.edits || act.kind.is_effect()));
+        self.steps += 1.0;
+        if let Some(thought) = &scene.thought {
+            let recent = past.recent.iter().rev().take(8).filter_map(|p| p.thought.as_ref());
+            let alike = recent.map(|earlier| earlier.cosine(thought)).fold(0.0, f64::max);
+            self.same_thoughts += ((alike - SAME_THOUGHT) / (1.0 - SAME_THOUGHT)).max(0.0);
+        }
+        if self.after.is_none() && !matches!(act.kind, Kind::Message | Kind::Think) {
+            self.done.is_new(act.loose_key);
+        }
+    }
+
+    fn recap(&mut self, at: StepIndex, thought: &str, scene: &Scene) -> Option<(f64, Evidence)> {
+        let meaning = scene.thought.as_ref().filter(|_| sums_up(thought))?;
+        let same: Vec<StepIndex> = self
+            .recaps
+            .iter()
+            .filter(|(_, recap, progress)| {
+                recap.cosine(meaning) >= SAME_RECAP && self.progress - progress <= PROGRESS_MAX
+            })
+            .map(|(step, ..)| *step)
+            .collect();
+        if self.recaps.len() == RECAPS_MAX {
+            self.recaps.pop_front();
+        }
+        self.recaps.push_back((at, meaning.clone(), self.progress));
+        let count = u32::try_from(same.len() + 1).unwrap_or(u32::MAX);
+        let score = match count {
+            0 | 1 => return None,
+            2 => 0.45,
+            3 => 0.70,
+            _ => 0.90,
+        };
+        Some((score, Evidence::new("recap_again", count).at(same.into_iter().chain([at]))))
+    }
+
+    fn after_compaction(&mut self, at: StepIndex, scene: &Scene) -> Option<(f64, Evidence)> {
+        let (cut, acts, again) = self.after.as_mut()?;
+        if matches!(scene.act.kind, Kind::Message | Kind::Think) || scene.act.poll {
+            return None;
+        }
+        *acts += 1;
+        *again += u32::from(self.done.has(scene.act.loose_key));
+        let (cut, acts, again) = (*cut, *acts, *again);
+        if acts >= AFTER_ACTS {
+            self.after = None;
+        }
+        let mostly = again >= 4 && f64::from(again) >= 0.6 * f64::from(acts);
+        mostly.then(|| (0.75, Evidence::new("done_before_the_cut", again).of(acts).at([cut, at])))
+    }
+}
+
+/// The conversation was cut and goes on from a summary.
+fn says_compacted(text: &str) -> bool {
+    const SIGNS: [&str; 7] = [
+        "continued from a previous conversation",
+        "conversation was compacted",
+        "context was compacted",
+        "conversation is summarized below",
+        "conversation has been summarized",
+        "summary of the conversation so far",
+        "previous context has been",
+    ];
+    let low = head(text, 1_500).to_lowercase();
+    SIGNS.iter().any(|sign| low.contains(sign))
+}
+
+/// The thought sums up where things stand.
+fn sums_up(thought: &str) -> bool {
+    const SIGNS: [&str; 16] = [
+        "so far",
+        "to summarize",
+        "to summarise",
+        "in summary",
+        "summary:",
+        "summary of",
+        "let me recap",
+        "recap:",
+        "to recap",
+        "current state",
+        "what we know",
+        "what i know",
+        "facts given",
+        "progress update",
+        "let me summarize",
+        "let me take stock",
+    ];
+    let low = head(thought, 800).to_lowercase();
+    SIGNS.iter().any(|sign| low.contains(sign))
+}
+
+fn advice(seen: &Evidence) -> String {
+    let steps = seen.steps_in_words();
+    if seen.kind == "done_before_the_cut" {
+        return format!(
+            "{} of the {} acts since the conversation was cut ({}) repeat what was done before it. The results are likely to \
+             be the same. It may help to note what is already known and go on from the first open point.",
+            seen.count,
+            seen.limit.unwrap_or_default(),
+            seen.span_in_words()
+        );
+    }
+    format!(
+        "the same state was summed up {} times with little learned between ({steps}). It may help to leave the summary as it \
+         is and take the next open point: the smallest step that would change it.",
+        seen.count
+    )
+}

@@ -1,0 +1,320 @@
+//! `semantic_loop`: the same act again, perhaps in other words, without anything new.
+//!
+//! **Rule.** Five signs, the strongest counts. *Again*: the same act with the same answer and no change between; the
+//! third time fires. *Reworded*: looks for the same thing in other words and finds nothing new; the third fires.
+//! *Cycle*: two to five acts with their answers, three times round. *Same error*: the same kind of error from different
+//! acts in a row; the fifth fires, sooner where nothing was changed between. *No news*: seven looks in a row that show
+//! nothing new. Below that, a small score grows with failures, stale answers and files written again.
+//!
+//! **Fires at** 0.6.
+//!
+//! **Not a loop.** A changed answer is progress. Waiting is how a wait works (tools called polling or stateful are left
+//! out). Going through a list of files shows something new each time. Reading another part of a file does too. A test
+//! run again after a change is a check. What a user says begins a new count, and so does an advice that was shown.
+//!
+//! **State.** Two steps and three counters; the acts themselves are shared by all monitors. Cost per step: the window.
+//!
+//! **Blind spots.** A loop longer than five acts, or whose every round shows something new without getting anywhere.
+
+use std::collections::VecDeque;
+
+use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite};
+use crate::act::Kind;
+use crate::evidence::Evidence;
+use crate::facts::Facts;
+use crate::scene::{Past, PastAct, Scene};
+use crate::step::StepIndex;
+use crate::text::is_blank;
+
+pub(super) static SPEC: MonitorSpec = MonitorSpec {
+    id: "semantic_loop",
+    suite: Suite::Semantic,
+    summary: "The same act again, perhaps in other words, without anything new.",
+    fire_at: super::DEFAULT_FIRE_THRESHOLD,
+    failure_type: "semantic_loop",
+    weights: ProfileWeights { coding: 0.25, pr_review: 0.30, qa: 0.15 },
+    build: |_| Box::new(SemanticLoop::default()),
+    advice,
+};
+
+/// Acts this alike are about the same thing.
+const SAME_MEANING: f64 = 0.60;
+/// Rewordings are looked for this many acts back.
+const REWORDED_ACTS: usize = 8;
+/// Cycles of two up to this many acts are looked for.
+const CYCLE_ACTS_MAX: usize = 5;
+/// The small score never reaches the threshold.
+const TROUBLE_MAX: f64 = 0.45;
+/// Trouble is a share of the steps so far, counted as if this many quiet ones had come before.
+const QUIET_START: f64 = 10.0;
+
+/// Scores by how often something has happened; index 0 and 1 are nothing.
+const AGAIN: [f64; 7] = [0.0, 0.0, 0.25, 0.45, 0.65, 0.85, 1.0];
+const IN_A_ROW: [f64; 6] = [0.0, 0.0, 0.35, 0.65, 0.85, 1.0];
+const REWORDED: [f64; 6] = [0.0, 0.0, 0.30, 0.62, 0.80, 1.0];
+const SAME_ERROR: [f64; 7] = [0.0, 0.0, 0.20, 0.40, 0.55, 0.70, 0.90];
+const NO_NEWS: [f64; 10] = [0.0, 0.0, 0.0, 0.15, 0.25, 0.35, 0.50, 0.65, 0.80, 1.0];
+
+#[derive(Default)]
+struct SemanticLoop {
+    /// Acts before this one no longer count.
+    since: StepIndex,
+    steps: f64,
+    trouble: f64,
+}
+
+impl Monitor for SemanticLoop {
+    fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign {
+        let Some((scene, past)) = facts.scene else { return Sign::none() };
+        if !is_blank(facts.step.user_input) {
+            self.since = at;
+        }
+        self.steps += 1.0;
+        self.trouble += trouble(scene);
+        let window: VecDeque<&PastAct> =
+            past.recent.iter().filter(|act| act.at >= self.since).collect();
+        let found = signs(at, scene, past, &window);
+        let strongest = found.into_iter().flatten().max_by(|a, b| a.0.total_cmp(&b.0));
+        let trouble = (self.trouble / (self.steps + QUIET_START)).min(TROUBLE_MAX);
+        match strongest {
+            Some((score, evidence)) if score > trouble => {
+                Sign::new(score, || evidence.tool(facts.step.tool()))
+            }
+            _ => Sign::new(trouble, || Evidence::new("trouble", 1).at([at])),
+        }
+    }
+
+    fn advised(&mut self, at: StepIndex) {
+        self.since = StepIndex(at.0.saturating_add(1));
+    }
+
+    fn heap_bytes(&self) -> usize {
+        0
+    }
+}
+
+/// How much trouble one step is, from 0 to about 2.
+fn trouble(scene: &Scene) -> f64 {
+    let acts = !matches!(scene.act.kind, Kind::Message | Kind::Think);
+    let failed = if scene.act.outcome.failed { 1.0 } else { 0.0 };
+    let stale = scene.novelty.filter(|_| !scene.act.poll).map_or(0.0, |new| 1.0 - new);
+    let again = if acts && scene.rewrites { 0.5 } else { 0.0 };
+    failed + 0.8 * stale + again
+}
+
+type Found = (f64, Evidence);
+
+fn signs(
+    at: StepIndex,
+    scene: &Scene,
+    past: &Past,
+    window: &VecDeque<&PastAct>,
+) -> [Option<Found>; 6] {
+    let act = &scene.act;
+    if act.poll || act.stateful || matches!(act.kind, Kind::Think | Kind::Finish) {
+        return Default::default();
+    }
+    if act.kind == Kind::Message {
+        return [said_again(at, scene, window), None, None, None, None, None];
+    }
+    [
+        again(at, scene, past, window),
+        reworded(at, scene, past, window),
+        cycle(at, scene, window),
+        same_error(at, scene, past, window),
+        no_news(at, scene, window),
+        None,
+    ]
+}
+
+fn level(scores: &[f64], count: usize) -> f64 {
+    scores.get(count).or(scores.last()).copied().unwrap_or(0.0)
+}
+
+fn found(kind: &'static str, scores: &[f64], at: StepIndex, before: &[StepIndex]) -> Option<Found> {
+    let count = before.len() + 1;
+    let score = level(scores, count);
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    (score > 0.0)
+        .then(|| (score, Evidence::new(kind, count).at(before.iter().copied().chain([at]))))
+}
+
+/// The same act with the same answer, and nothing changed between.
+fn again(at: StepIndex, scene: &Scene, past: &Past, window: &VecDeque<&PastAct>) -> Option<Found> {
+    let act = &scene.act;
+    let is_change = act.edits || act.kind.is_effect();
+    let is_same = |p: &&&PastAct| {
+        let answered = p.loose_key == act.loose_key && p.result_key == act.outcome.result_key;
+        answered && (is_change || p.changes_before == past.changes)
+    };
+    let same: Vec<StepIndex> = window.iter().filter(is_same).map(|p| p.at).collect();
+    let in_a_row = window.iter().rev().take_while(is_same).count();
+    let row = &same[same.len() - in_a_row.min(same.len())..];
+    let (row, all) = (found("again", &IN_A_ROW, at, row), found("again", &AGAIN, at, &same));
+    if row.as_ref().map_or(0.0, |sign| sign.0) > all.as_ref().map_or(0.0, |sign| sign.0) {
+        row
+    } else {
+        all
+    }
+}
+
+/// Looks for the same thing at the same place in other words, and each time there is nothing, or the same.
+fn reworded(
+    at: StepIndex,
+    scene: &Scene,
+    past: &Past,
+    window: &VecDeque<&PastAct>,
+) -> Option<Found> {
+    let act = &scene.act;
+    if act.kind != Kind::Search || !scene.is_fruitless() {
+        return None;
+    }
+    let scope = scene.scope();
+    let same: Vec<StepIndex> = window
+        .iter()
+        .rev()
+        .take(REWORDED_ACTS)
+        .filter(|p| p.kind == Kind::Search && p.scope == scope && p.changes_before == past.changes)
+        .filter(|p| {
+            p.result_key == act.outcome.result_key || (p.found_nothing && scene.found_nothing)
+        })
+        .filter(|p| p.meaning.cosine(&scene.meaning) >= SAME_MEANING)
+        .map(|p| p.at)
+        .collect();
+    let before: Vec<StepIndex> = same.into_iter().rev().collect();
+    let mut sign = found("reworded", &REWORDED, at, &before)?;
+    if let Some(query) = &act.query {
+        sign.1 = sign.1.phrase(query);
+    }
+    Some(sign)
+}
+
+/// Two to five acts with their answers, round and round.
+fn cycle(at: StepIndex, scene: &Scene, window: &VecDeque<&PastAct>) -> Option<Found> {
+    let act = &scene.act;
+    let round = |back: usize| -> Option<(u64, u64)> {
+        if back == 0 {
+            return Some((act.loose_key, act.outcome.result_key));
+        }
+        let acts = window.len().checked_sub(back).and_then(|at| window.get(at))?;
+        (!acts.poll).then_some((acts.loose_key, acts.result_key))
+    };
+    (2..=CYCLE_ACTS_MAX).find_map(|length| {
+        let same = (0..)
+            .take_while(|back| round(*back).is_some() && round(*back) == round(back + length))
+            .count();
+        let rounds = 1 + same / length;
+        let distinct = (1..length).any(|back| round(back) != round(0));
+        let score = match rounds {
+            2 if same >= length => 0.45,
+            3.. => 0.80,
+            _ => 0.0,
+        };
+        let first =
+            at.0.saturating_sub(u32::try_from(rounds * length).unwrap_or(0).saturating_sub(1));
+        (distinct && score > 0.0).then(|| {
+            let count = u32::try_from(rounds).unwrap_or(u32::MAX);
+            let limit = u32::try_from(length).unwrap_or(u32::MAX);
+            (score, Evidence::new("cycle", count).of(limit).at([StepIndex(first), at]))
+        })
+    })
+}
+
+/// The same kind of error, again and again, whatever was tried.
+fn same_error(
+    at: StepIndex,
+    scene: &Scene,
+    past: &Past,
+    window: &VecDeque<&PastAct>,
+) -> Option<Found> {
+    let class = scene.act.outcome.signature_class.filter(|_| scene.act.outcome.failed)?;
+    let mut steps = Vec::new();
+    let mut changes_between = 0_u32;
+    let mut others = 0;
+    for p in window.iter().rev() {
+        if p.error_class == Some(class) {
+            changes_between = past.changes.saturating_sub(p.changes_before);
+            steps.insert(0, p.at);
+            others = 0;
+        } else if p.failed || !p.kind.is_effect() {
+            others += 1;
+        }
+        // Something else worked for a while: another episode.
+        if others > 3 {
+            break;
+        }
+    }
+    // Trying fixes is what one does about an error; each pair of them earns one more try.
+    let patience = (changes_between as usize / 2).min(2);
+    let counted = steps.len().saturating_sub(patience);
+    let from = steps.len() - counted;
+    found("same_error", &SAME_ERROR, at, &steps[from..])
+}
+
+/// One look after the other that shows nothing new.
+fn no_news(at: StepIndex, scene: &Scene, window: &VecDeque<&PastAct>) -> Option<Found> {
+    let stale = scene.is_fruitless() && scene.act.kind.is_look();
+    let steps: Vec<StepIndex> = window
+        .iter()
+        .rev()
+        .take_while(|p| stale && p.fruitless && !p.poll && (p.kind.is_look() || p.failed))
+        .map(|p| p.at)
+        .collect();
+    let before: Vec<StepIndex> = steps.into_iter().rev().collect();
+    found("no_news", &NO_NEWS, at, &before).filter(|_| stale)
+}
+
+/// The same message again.
+fn said_again(at: StepIndex, scene: &Scene, window: &VecDeque<&PastAct>) -> Option<Found> {
+    let same: Vec<StepIndex> = window
+        .iter()
+        .rev()
+        .take(8)
+        .filter(|p| {
+            p.kind == Kind::Message && p.loose_key == scene.act.loose_key && scene.thought.is_some()
+        })
+        .map(|p| p.at)
+        .collect();
+    let before: Vec<StepIndex> = same.into_iter().rev().collect();
+    found("said_again", &AGAIN, at, &before)
+}
+
+fn advice(seen: &Evidence) -> String {
+    let steps = seen.steps_in_words();
+    let tool = seen.tool.as_deref().map_or_else(String::new, |tool| format!(" (`{tool}`)"));
+    match seen.kind {
+        "reworded" => format!(
+            "{steps} look for the same thing in different words, and none brought anything new. The answer may not be \
+             there. It may help to question the assumption behind the search, look somewhere else, or go on with what \
+             is known."
+        ),
+        "cycle" => format!(
+            "{} have gone round the same {} acts {} times with the same answers. It may help to write down what the round \
+             was meant to find out, and to take one step that is not part of it.",
+            seen.span_in_words(),
+            seen.limit.unwrap_or_default(),
+            seen.count
+        ),
+        "same_error" => format!(
+            "{} attempts ended in the same kind of error ({steps}). Trying further variations may not help. It may help to \
+             read the first error closely, find out what it depends on, and test that alone.",
+            seen.count
+        ),
+        "no_news" => format!(
+            "the last {} looks showed nothing that was not known already ({}). It may be time to decide with what is known, \
+             or to name the one fact that is missing and where it could be.",
+            seen.count,
+            seen.span_in_words()
+        ),
+        "said_again" => format!(
+            "the same message was given {} times ({steps}). If it did not have the effect it was meant to have, it may help \
+             to say what is needed in another way, or to do the next step oneself.",
+            seen.count
+        ),
+        _ => format!(
+            "the same act{tool} gave the same answer {} times with no change between ({steps}). Doing it again is unlikely to \
+             show anything else. It may help to use what the answer says, change something first, or look elsewhere.",
+            seen.count
+        ),
+    }
+}

@@ -1,0 +1,81 @@
+//! Whether something was seen before, in a fixed amount of memory.
+//!
+//! A Bloom filter of two generations: it never forgets what is recent, slowly forgets what is old, and mistakes
+//! about one new thing in a hundred for a known one.
+
+/// Bits of one generation.
+const BITS: usize = 1 << 16;
+/// A generation takes this many things, then the older one is dropped.
+const THINGS_MAX: u32 = 5_000;
+
+/// Remembers fingerprints. Allocates only when the first thing arrives.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SeenOnce {
+    young: Vec<u64>,
+    old: Vec<u64>,
+    things: u32,
+}
+
+impl SeenOnce {
+    /// Whether the fingerprint was noted before.
+    pub(crate) fn has(&self, print: u64) -> bool {
+        let all = |bits: &[u64]| {
+            !bits.is_empty() && places(print).iter().all(|(word, bit)| bits[*word] & bit != 0)
+        };
+        all(&self.young) || all(&self.old)
+    }
+
+    /// Notes a fingerprint; tells whether it is new.
+    pub(crate) fn is_new(&mut self, print: u64) -> bool {
+        let new = !self.has(print);
+        if self.things >= THINGS_MAX {
+            self.old = std::mem::take(&mut self.young);
+            self.things = 0;
+        }
+        if self.young.is_empty() {
+            self.young = vec![0; BITS / 64];
+        }
+        for (word, bit) in places(print) {
+            self.young[word] |= bit;
+        }
+        self.things += u32::from(new);
+        new
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        (self.young.capacity() + self.old.capacity()) * size_of::<u64>()
+    }
+}
+
+/// The two places of a fingerprint: word and bit.
+fn places(print: u64) -> [(usize, u64); 2] {
+    let mixed = print.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    [mixed >> 48, (mixed >> 24) & 0xffff].map(|place| {
+        let place = usize::try_from(place).unwrap_or(0) % BITS;
+        (place / 64, 1 << (place % 64))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_things_are_known_and_few_new_ones_are() {
+        let mut seen = SeenOnce::default();
+        assert!(!seen.has(7) && seen.is_new(7) && !seen.is_new(7) && seen.has(7));
+        let mistaken =
+            (0..4_000_u64).filter(|n| !seen.is_new(n.wrapping_mul(0x1234_5678_9abc_def1))).count();
+        assert!(mistaken < 80, "{mistaken}");
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_old_is_forgotten() {
+        let mut seen = SeenOnce::default();
+        (0..100_000_u64).for_each(|n| {
+            seen.is_new(n.wrapping_mul(0x1234_5678_9abc_def1));
+        });
+        assert_eq!(seen.heap_bytes(), 2 * BITS / 8);
+        assert!(seen.has(99_999_u64.wrapping_mul(0x1234_5678_9abc_def1)));
+    }
+}
