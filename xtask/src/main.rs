@@ -1,2 +1,57 @@
-//! Automation of the repository: `cargo xtask <command>`.
-fn main() {}
+//! Automation of the repository: `cargo xtask <command>`. Never shipped.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+/// Measurements; never tests.
+mod bench;
+/// Pages that are written from the code.
+mod generate;
+/// What is printed, and how long it took.
+mod out;
+/// Where the repository is, and how other programs are run in it.
+mod shell;
+/// Everything that must pass before a change lands.
+mod test;
+/// The house rules.
+mod tidy;
+/// Finding and installing what the tests need.
+mod tools;
+
+const USAGE: &str = "\
+cargo xtask <command>
+
+  test [stage...]   everything that must pass before a change lands, or only the named stages:
+                    tools fmt clippy tests tidy gen docs hygiene
+  tidy              the house rules alone
+  gen [--check]     write the generated pages, or say which of them are stale
+  bench engine      time per step, here and in the public Python package
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match run(&args) {
+        Ok(code) => code,
+        Err(error) => {
+            out::complain(&format!("xtask: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &[&str]) -> Result<ExitCode> {
+    match args {
+        [] | ["help" | "--help" | "-h"] => {
+            out::say(USAGE);
+            Ok(ExitCode::SUCCESS)
+        }
+        ["test", stages @ ..] => test::run(stages),
+        ["tidy"] => test::run(&["tidy", "hygiene"]),
+        ["gen"] => generate::write().map(|()| ExitCode::SUCCESS),
+        ["gen", "--check"] => test::run(&["gen"]),
+        ["bench", "engine"] => bench::engine::run().map(|()| ExitCode::SUCCESS),
+        other => bail!("`{}` is no command; `cargo xtask help` lists them", other.join(" ")),
+    }
+}

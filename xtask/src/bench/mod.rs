@@ -1,0 +1,6 @@
+//! Measurements; never tests. A benchmark reports what it saw and always ends well, because machines are noisy.
+
+/// Time per step of the engine and of the public Python package.
+pub(crate) mod engine;
+
+mod trace;

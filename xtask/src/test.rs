@@ -1,0 +1,106 @@
+//! Everything that must pass before a change lands, stage by stage. A failing stage does not stop the others.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::{generate, out, shell, tidy, tools};
+
+/// Exact inputs and outputs beside the checkout, where there are any. The tests pass without.
+const VECTORS: &str = "../shared/contract-vectors.json";
+
+struct Stage {
+    name: &'static str,
+    about: &'static str,
+    run: fn() -> Result<()>,
+}
+
+const STAGES: [Stage; 8] = [
+    Stage { name: "tools", about: "what the tests need", run: tools_stage },
+    Stage { name: "fmt", about: "formatting", run: || cargo(&["fmt", "--all", "--", "--check"]) },
+    Stage { name: "clippy", about: "lints", run: clippy },
+    Stage { name: "tests", about: "all tests", run: tests },
+    Stage { name: "tidy", about: "house rules", run: || verdict(&tidy::complaints()?) },
+    Stage { name: "gen", about: "generated pages", run: || verdict(&generate::stale()?) },
+    Stage { name: "docs", about: "documentation of the code", run: docs },
+    Stage { name: "hygiene", about: "licences and sources", run: || verdict(&tidy::hygiene()?) },
+];
+
+/// Runs the named stages, or all of them.
+pub(crate) fn run(names: &[&str]) -> Result<ExitCode> {
+    if let Some(unknown) = names.iter().find(|name| STAGES.iter().all(|stage| stage.name != **name))
+    {
+        let known: Vec<&str> = STAGES.iter().map(|stage| stage.name).collect();
+        bail!("`{unknown}` is no stage; there are {}", known.join(", "));
+    }
+    let chosen = |stage: &&Stage| names.is_empty() || names.contains(&stage.name);
+    let begun = Instant::now();
+    let (mut passed, mut failed) = (Vec::new(), Vec::new());
+    for stage in STAGES.iter().filter(chosen) {
+        out::say(&format!("==> {}: {}", stage.name, stage.about));
+        let stage_begun = Instant::now();
+        let result = (stage.run)();
+        let time = out::seconds(stage_begun.elapsed());
+        match result {
+            Ok(()) => {
+                out::say(&format!("    {} passed in {time}", stage.name));
+                passed.push(stage.name);
+            }
+            Err(error) => {
+                out::say(&format!("    {} FAILED in {time}: {error:#}", stage.name));
+                failed.push(stage.name);
+            }
+        }
+    }
+    let time = out::seconds(begun.elapsed());
+    if failed.is_empty() {
+        out::say(&format!("xtask test: passed in {time} ({})", passed.join(", ")));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let again = format!("cargo xtask test {}", failed.join(" "));
+    out::say(&format!("xtask test: FAILED in {time}: {} (again: `{again}`)", failed.join(", ")));
+    Ok(ExitCode::FAILURE)
+}
+
+fn tools_stage() -> Result<()> {
+    tools::install_reference().map(drop)
+}
+
+fn cargo(args: &[&str]) -> Result<()> {
+    shell::run(&mut shell::cargo(args)?)
+}
+
+fn clippy() -> Result<()> {
+    cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])
+}
+
+fn tests() -> Result<()> {
+    let mut tests = shell::cargo(&["test", "--workspace", "--no-fail-fast"])?;
+    // Snapshots are looked at and accepted by hand, never written by a test run.
+    tests.env("INSTA_UPDATE", "no");
+    match tools::reference() {
+        Some(python) => {
+            tests.env("RB_REFERENCE_PYTHON", python);
+        }
+        None => out::say("    without the reference package: `cargo xtask test tools` installs it"),
+    }
+    let vectors = shell::root()?.join(VECTORS);
+    if vectors.is_file() {
+        tests.env("RB_CONTRACT_VECTORS", vectors.canonicalize().context(VECTORS)?);
+    }
+    shell::run(&mut tests)
+}
+
+fn docs() -> Result<()> {
+    let mut docs = shell::cargo(&["doc", "--quiet", "--workspace", "--no-deps"])?;
+    shell::run(docs.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// No complaint passes; otherwise all of them are the error.
+fn verdict(complaints: &[String]) -> Result<()> {
+    if complaints.is_empty() {
+        return Ok(());
+    }
+    bail!("\n      {}", complaints.join("\n      "))
+}

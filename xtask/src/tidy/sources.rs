@@ -1,0 +1,109 @@
+//! Rules about source files: their length, their opening, and what the engine may not name.
+
+use super::{File, Repository};
+
+/// Lines before the tests.
+const CODE_LINES_MAX: usize = 500;
+/// Lines of a whole file, and of one that holds only tests.
+const LINES_MAX: usize = 1_000;
+
+pub(super) fn length(repository: &Repository) -> Vec<String> {
+    let too_long = |file: &File| {
+        let (code, all) = (file.before_tests().lines().count(), file.text.lines().count());
+        if !file.is_test() && code > CODE_LINES_MAX {
+            return Some(format!(
+                "{}: {code} lines before the tests, at most {CODE_LINES_MAX}",
+                file.path
+            ));
+        }
+        (all > LINES_MAX).then(|| format!("{}: {all} lines, at most {LINES_MAX}", file.path))
+    };
+    repository.ending(".rs").filter_map(too_long).collect()
+}
+
+pub(super) fn opening(repository: &Repository) -> Vec<String> {
+    let silent = repository.ending(".rs").filter(|file| !file.text.starts_with("//! "));
+    silent.map(|file| format!("{}: begins without `//! ` and a sentence", file.path)).collect()
+}
+
+/// Modules of the standard library that reach outside, and words that bring a clock, chance, order by
+/// accident, waiting or JSON.
+const IMPURE_MODULES: [&str; 8] = ["env", "fs", "io", "net", "os", "process", "thread", "time"];
+const IMPURE_WORDS: [&str; 14] = [
+    "HashMap",
+    "HashSet",
+    "Instant",
+    "SystemTime",
+    "async",
+    "await",
+    "eprintln",
+    "println",
+    "rand",
+    "reqwest",
+    "serde",
+    "serde_json",
+    "tokio",
+    "unsafe",
+];
+
+pub(super) fn engine_is_pure(repository: &Repository) -> Vec<String> {
+    let engine =
+        repository.ending(".rs").filter(|file| file.path.starts_with("crates/rb-engine/src/"));
+    let mut complaints = Vec::new();
+    for file in engine {
+        for (at, line) in file.before_tests().lines().enumerate() {
+            if let Some(word) = impure_word(line) {
+                complaints.push(format!("{}:{}: names `{word}`", file.path, at + 1));
+            }
+        }
+    }
+    complaints
+}
+
+fn impure_word(line: &str) -> Option<String> {
+    let code = without_strings(line);
+    let code = code.split("//").next().unwrap_or_default();
+    let mut words =
+        code.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty());
+    if let Some(word) = words.clone().find(|word| IMPURE_WORDS.contains(word)) {
+        return Some(word.to_owned());
+    }
+    // `std::fs::…`, or `use std::{fs, …}` on one line.
+    let mut after = code.split("std::").skip(1);
+    let named = after.find_map(|rest| {
+        let rest = if rest.starts_with('{') { rest } else { rest.split("::").next()? };
+        let mut names = rest.split(|c: char| !c.is_alphanumeric() && c != '_');
+        names.find(|name| IMPURE_MODULES.contains(name))
+    });
+    named.filter(|_| words.any(|word| word == "std")).map(|module| format!("std::{module}"))
+}
+
+/// A line of code with its string literals emptied; good enough for those that begin and end on the line.
+fn without_strings(line: &str) -> String {
+    let line = line.replace("\\\"", "").replace("'\"'", "");
+    line.split('"').step_by(2).collect::<Vec<_>>().join("\"\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impure_lines_are_found_and_others_are_not() {
+        let cases = [
+            ("use std::fs;", Some("std::fs")),
+            ("use std::{fmt, io};", Some("std::io")),
+            ("let now = std::time::Instant::now();", Some("Instant")),
+            ("let seen: HashMap<u8, u8>;", Some("HashMap")),
+            ("use std::collections::BTreeMap;", None),
+            ("use std::fmt::Write as _;", None),
+            ("let random = brand; // std::fs is not for us", None),
+            ("//! No async here.", None),
+            (r#"let words = ["await", "a \" async"];"#, None),
+            (r#"let word = "x"; run().await;"#, Some("await")),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(impure_word(line).as_deref(), expected, "{line}");
+        }
+    }
+}
