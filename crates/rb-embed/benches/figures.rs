@@ -1,8 +1,8 @@
 //! Prints what embedding and searching cost here: `cargo bench -p rb-embed`.
 //!
 //! Machines differ and are shared, so the search is timed beside a plain scan of floats in the same
-//! run; read the ratio. With `RB_TEST_MINILM` set to the folder of a model, the transformer is timed too. With `--test` (as `cargo test --benches` calls it) everything runs once,
-//! small.
+//! run; read the ratio. With `RB_TEST_MINILM` set to the folder of a model, the transformer is timed
+//! too. Run as a test (`cargo test --benches`) it does everything once, small.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ const ORGS: u32 = 100;
 const TWELVE_PIECES: &str = "the request failed again with the same error as in step 4";
 
 fn main() {
-    let small = std::env::args().any(|argument| argument == "--test");
+    let small = std::env::args().all(|argument| argument != "--bench");
     let (rows, rounds) = if small { (1_000, 2) } else { (100_000, 200) };
     print_line(&format!("{:<44}{:>12}", "embedding one text", "median"));
     let long = long_text();
