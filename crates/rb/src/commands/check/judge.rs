@@ -2,18 +2,11 @@
 
 use rb_engine::evidence::Evidence;
 use rb_engine::fsm::{Fsm, Limits, State};
-use rb_engine::monitors::{MonitorSettings, MonitorSpec, Panel, SuiteChoice};
+use rb_engine::monitors::{MonitorSpec, Panel};
+use rb_engine::rules::Rules;
 use rb_engine::score;
 use rb_engine::text::is_blank;
-use rb_engine::weights::Weights;
 use rb_wire::transcripts::Run;
-
-/// What runs are judged by.
-#[derive(Debug, Clone)]
-pub(super) struct Rules {
-    pub(super) suites: SuiteChoice,
-    pub(super) weights: Weights,
-}
 
 /// What the engine says about one run.
 #[derive(Debug)]
@@ -72,10 +65,9 @@ impl Verdict {
     }
 }
 
-/// Walks through a run as it would have been watched live.
+/// Watches a run that was not steered, step by step.
 pub(super) fn judge(run: &Run<'_>, rules: &Rules) -> Verdict {
-    let settings = MonitorSettings::default();
-    let mut panel = Panel::new(rules.suites, &settings, rules.weights.clone(), None);
+    let mut panel = Panel::new(rules, run.task.as_deref().unwrap_or_default());
     let mut fsm = Fsm::new(Limits::default());
     let monitors: Vec<_> = panel.monitors().collect();
     let mut fires: Vec<Option<Fire>> = monitors.iter().map(|_| None).collect();

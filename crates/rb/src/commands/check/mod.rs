@@ -19,15 +19,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context as _;
 use rayon::prelude::*;
-use rb_engine::monitors::{ALL, Suite, SuiteChoice};
+use rb_engine::monitors::{ALL, SuiteChoice};
+use rb_engine::rules::{Rules, RulesConfig};
 use rb_engine::weights::{Profile, WeightNote, Weights};
 use rb_wire::transcripts::{Complaint, Run};
 
 use self::input::{Batch, Event, LINE_BYTES_MAX, Line};
-use self::judge::Rules;
 use self::tally::Tally;
 use crate::cli::{CheckArgs, SuiteArg};
 use crate::exit::Exit;
+use crate::meaning;
 use crate::out::{BOLD, Out, counted, harmless};
 
 /// Input at least this long is worth a progress bar.
@@ -96,16 +97,11 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Out) -> anyhow::Result<Exit> {
 }
 
 fn rules(args: &CheckArgs, out: &mut Out) -> anyhow::Result<Rules> {
-    let suites = match args.suite {
+    let suite = match args.suite {
         SuiteArg::Heuristic => SuiteChoice::Heuristic,
         SuiteArg::Semantic => SuiteChoice::Semantic,
         SuiteArg::Both => SuiteChoice::Both,
     };
-    let available = |suite| ALL.iter().any(|spec| spec.suite == suite && spec.is_available());
-    anyhow::ensure!(
-        args.suite != SuiteArg::Semantic || available(Suite::Semantic),
-        "the semantic suite is not available yet; use --suite heuristic"
-    );
     let profile = Profile::from_name(&args.profile).unwrap_or_default();
     let given = args.weights.iter().map(|(name, weight)| (name.as_str(), *weight));
     let (weights, notes) = Weights::of(profile).with(given);
@@ -118,7 +114,8 @@ fn rules(args: &CheckArgs, out: &mut Out) -> anyhow::Result<Rules> {
         };
         out.warning(&format!("--weight: {note}{hint}"));
     }
-    Ok(Rules { suites, weights })
+    let config = RulesConfig { suite, weights, ..RulesConfig::default() };
+    Ok(config.check()?.with_embedder(meaning::embedder()))
 }
 
 /// Judges one line and writes its page. Runs on all cores.
