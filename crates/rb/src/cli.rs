@@ -77,13 +77,15 @@ pub(crate) enum SuiteArg {
 }
 
 const AFTER_CHECK: &str = "\
-A line of input (only `steps` must be there):
+A line of input, here with line breaks (only `steps` must be there):
   {\"run_id\": \"r1\", \"outcome\": \"failure\", \"steps\": [
-    {\"thought\": \"Let me look.\", \"action\": \"bash\", \"action_input\": \"ls\", \"observation\": \"a.rs\", \"is_error\": false}]}
+    {\"thought\": \"Let me look.\", \"action\": \"bash\", \"action_input\": \"ls\",
+     \"observation\": \"a.rs\", \"is_error\": false}, …]}
 
-A line of output with --json:
+A line of output with --json, here with line breaks:
   {\"run_id\": \"r1\", \"outcome\": \"failure\", \"fires\": […], \"steps\": [
-    {\"step_index\": 0, \"difficulty\": 0.05, \"fsm_state\": \"NORMAL\", \"scores\": {\"streak\": 0.0, …}, \"composite\": 0.0075, \"fired\": []}], …}
+    {\"step_index\": 0, \"difficulty\": 0.05, \"fsm_state\": \"NORMAL\",
+     \"scores\": {\"streak\": 0.0, …}, \"composite\": 0.0075, \"fired\": []}, …], …}
   `difficulty` is null where a step has no thought.
 
 Exit codes:

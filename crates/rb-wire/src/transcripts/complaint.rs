@@ -63,7 +63,7 @@ pub enum Trouble {
     },
     /// Some steps are not objects.
     #[error(
-        "{count} of the `steps`, first number {first}, are not objects; they count as steps in which nothing happened"
+        "`steps` that are not objects: {count}, the first is number {first}; each counts as a step in which nothing happened"
     )]
     StepsNotObjects {
         /// The first of them, counted from 0.

@@ -200,8 +200,9 @@ impl Lines {
         let mut begun = false;
         loop {
             let from = pile.batch.bytes.len();
+            // Even where reading fails, what was read before stands at the end of the bytes.
             let chunk = reader.by_ref().take(CHUNK_BYTES).read_to_end(&mut pile.batch.bytes);
-            if chunk.map_err(Stop::Io)? == 0 {
+            if let Ok(0) = chunk {
                 self.close_line(from, pile);
                 return Ok(());
             }
@@ -215,6 +216,7 @@ impl Lines {
                 at += line + 1;
                 self.start = at;
             }
+            chunk.map_err(Stop::Io)?;
             self.hand_on_if_full(pile).ok_or(Stop::NobodyListens)?;
         }
     }

@@ -87,11 +87,11 @@ pub(super) fn judge(run: &Run<'_>, rules: &Rules) -> Verdict {
         let state = difficulty.map_or(fsm.state(), |difficulty| fsm.advance(difficulty));
         let assessment = panel.observe(&step);
         let composite = assessment.composite;
-        let mut fired = 0;
+        let mut bits = 0;
         for (column, reading) in assessment.readings.into_iter().enumerate() {
             scores.push(reading.score);
             if reading.fired {
-                fired |= 1 << column;
+                bits |= 1 << column;
                 let fire = fires[column].get_or_insert(Fire {
                     monitor: reading.monitor,
                     first_step: at,
@@ -106,7 +106,7 @@ pub(super) fn judge(run: &Run<'_>, rules: &Rules) -> Verdict {
                 fire.evidence = reading.evidence;
             }
         }
-        steps.push(StepVerdict { difficulty, state, composite, fired });
+        steps.push(StepVerdict { difficulty, state, composite, fired: bits });
     }
     let retired = panel.retired().collect();
     Verdict { monitors, steps, scores, fires: fires.into_iter().flatten().collect(), retired }

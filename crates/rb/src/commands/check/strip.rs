@@ -190,10 +190,12 @@ fn colour(state: State) -> Style {
 }
 
 fn fire_in_words(fire: &Fire) -> String {
-    let mut words = format!("from step {}", fire.first_step);
-    if fire.steps > 1 {
-        let _ = write!(words, ", in {} up to {}", counted(fire.steps, "step"), fire.last_step);
-    }
+    let Fire { first_step: first, last_step: last, steps, .. } = fire;
+    let mut words = match usize::try_from(*steps) {
+        Ok(1) => format!("step {first}"),
+        Ok(steps) if steps == last - first + 1 => format!("steps {first} to {last}"),
+        _ => format!("{} between {first} and {last}", counted(*steps, "step")),
+    };
     if let Some(evidence) = &fire.evidence {
         let _ = write!(words, ": {}", harmless(&seen_in_words(fire.monitor, evidence)));
     }

@@ -61,9 +61,8 @@ impl Tally {
                 writeln!(text, "  {id:<19} {:>8}{share:<8} {DIM}{summary}{DIM:#}", grouped(runs));
         }
         if self.bad_lines + self.bad_paths > 0 {
-            let (lines, paths) =
-                (counted(self.bad_lines, "bad line"), counted(self.bad_paths, "path"));
-            let _ = writeln!(text, "not read: {lines}, {paths} (see above)");
+            let (lines, paths) = (counted(self.bad_lines, "line"), counted(self.bad_paths, "path"));
+            let _ = writeln!(text, "not read, or not in full: {lines}, {paths}; see the errors");
         }
         text
     }
