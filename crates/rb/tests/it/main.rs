@@ -3,7 +3,6 @@
 #![expect(
     clippy::expect_used,
     clippy::panic,
-    clippy::print_stdout,
     reason = "all of this is tests, which clippy knows only of functions marked as such"
 )]
 

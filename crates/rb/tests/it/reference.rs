@@ -473,8 +473,8 @@ fn machine(case: &Value) {
     for (name, value) in case["kwargs"].as_object().into_iter().flatten() {
         match name.as_str() {
             "slow_window" => {
-                config.slow_window =
-                    value.as_u64().and_then(|n| n.try_into().ok()).expect("a window")
+                let window = value.as_u64().and_then(|n| n.try_into().ok());
+                config.slow_window = window.expect("a window");
             }
             other => panic!("the test does not know {other}"),
         }

@@ -10,21 +10,31 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use anyhow::Context as _;
 use flate2::bufread::MultiGzDecoder;
 use rb_wire::transcripts::{IMPORTERS, Importer, sniff};
 use walkdir::WalkDir;
 
-/// A batch is handed on when it has grown to this; a single longer line makes a longer batch.
-const BATCH_BYTES: usize = 4 << 20;
-/// How much is read at once.
-const CHUNK_BYTES: u64 = 256 << 10;
+/// How much is held at once, in bytes.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// How much is read at once.
+    chunk: u64,
+    /// A batch is handed on when it has grown to this; a single longer line makes a longer batch.
+    batch: usize,
+    /// A longer line is not read at all.
+    line: usize,
+}
+
+const LIMITS: Limits = Limits { chunk: 256 << 10, batch: 4 << 20, line: LINE_BYTES_MAX };
 /// A longer line is not read at all.
 pub(super) const LINE_BYTES_MAX: usize = 256 << 20;
 /// How many batches wait for the judges.
 const BATCHES_WAITING_MAX: usize = 2;
+
+const _: () = assert!(LIMITS.line > LIMITS.batch);
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// The endings of the files that are read from a folder, each also with `.gz`.
@@ -122,24 +132,29 @@ pub(super) fn bytes(sources: &[Arc<Source>]) -> Option<u64> {
 }
 
 /// Reads the sources on a thread of its own. The thread ends when the receiver is gone.
-pub(super) fn read(sources: Vec<Arc<Source>>, progress: Arc<AtomicU64>) -> Receiver<Event> {
+pub(super) fn read(
+    sources: Vec<Arc<Source>>,
+    progress: Arc<AtomicU64>,
+) -> io::Result<(Receiver<Event>, JoinHandle<()>)> {
     let (events, receiver) = sync_channel(BATCHES_WAITING_MAX);
-    thread::spawn(move || {
-        let mut pile = Pile { batch: Batch::default(), events };
+    let work = move || {
+        let mut pile = Pile { batch: Batch::default(), events, limits: LIMITS };
         for source in sources {
             if pile.read_source(&source, &progress).is_none() {
                 return;
             }
         }
         pile.hand_on();
-    });
-    receiver
+    };
+    let thread = thread::Builder::new().name("read".to_owned()).spawn(work)?;
+    Ok((receiver, thread))
 }
 
 /// The batch that is being filled. Its methods answer `None` when nobody listens any more.
 struct Pile {
     batch: Batch,
     events: SyncSender<Event>,
+    limits: Limits,
 }
 
 impl Pile {
@@ -156,13 +171,7 @@ impl Pile {
     }
 
     fn read_source(&mut self, source: &Arc<Source>, progress: &Arc<AtomicU64>) -> Option<()> {
-        let mut lines = Lines {
-            source: Arc::clone(source),
-            importer: &IMPORTERS[0],
-            number: 1,
-            start: self.batch.bytes.len(),
-            too_long: false,
-        };
+        let mut lines = Lines::new(source, self);
         let result = open(source, Arc::clone(progress))
             .map_err(Stop::Io)
             .and_then(|reader| lines.read(reader, self));
@@ -196,12 +205,22 @@ struct Lines {
 }
 
 impl Lines {
+    fn new(source: &Arc<Source>, pile: &Pile) -> Self {
+        Self {
+            source: Arc::clone(source),
+            importer: &IMPORTERS[0],
+            number: 1,
+            start: pile.batch.bytes.len(),
+            too_long: false,
+        }
+    }
+
     fn read(&mut self, mut reader: impl Read, pile: &mut Pile) -> Result<(), Stop> {
         let mut begun = false;
         loop {
             let from = pile.batch.bytes.len();
             // Even where reading fails, what was read before stands at the end of the bytes.
-            let chunk = reader.by_ref().take(CHUNK_BYTES).read_to_end(&mut pile.batch.bytes);
+            let chunk = reader.by_ref().take(pile.limits.chunk).read_to_end(&mut pile.batch.bytes);
             if let Ok(0) = chunk {
                 self.close_line(from, pile);
                 return Ok(());
@@ -234,19 +253,19 @@ impl Lines {
     }
 
     fn hand_on_if_full(&mut self, pile: &mut Pile) -> Option<()> {
-        if pile.batch.bytes.len() >= BATCH_BYTES && self.start > 0 {
+        if pile.batch.bytes.len() >= pile.limits.batch && self.start > 0 {
             let rest = pile.batch.bytes.split_off(self.start);
             pile.hand_on()?;
             pile.batch.bytes = rest;
             self.start = 0;
         }
-        if !self.too_long && pile.batch.bytes.len() - self.start > LINE_BYTES_MAX {
+        if !self.too_long && pile.batch.bytes.len() - self.start > pile.limits.line {
             self.too_long = true;
             pile.tell(Event::TooLong(Arc::clone(&self.source), self.number))?;
         }
         if self.too_long {
             pile.batch.bytes.truncate(self.start);
-            pile.batch.bytes.shrink_to(BATCH_BYTES);
+            pile.batch.bytes.shrink_to(pile.limits.batch);
         }
         Some(())
     }
@@ -279,5 +298,70 @@ impl Read for Counted {
         let read = self.raw.read(buffer)?;
         self.progress.fetch_add(u64::try_from(read).unwrap_or(0), Ordering::Relaxed);
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Reads texts as if they were files; answers with file, number and text of every line.
+    fn lines(texts: &[String], limits: Limits) -> (Vec<String>, Vec<String>) {
+        let (events, receiver) = sync_channel(2_000);
+        let mut pile = Pile { batch: Batch::default(), events, limits };
+        for (at, text) in texts.iter().enumerate() {
+            let source = Arc::new(Source { name: at.to_string(), path: None });
+            let mut lines = Lines::new(&source, &pile);
+            assert!(lines.read(text.as_bytes(), &mut pile).is_ok());
+        }
+        pile.hand_on();
+        drop(pile);
+        let (mut seen, mut too_long) = (Vec::new(), Vec::new());
+        for event in receiver {
+            match event {
+                Event::Batch(batch) => {
+                    assert!(batch.bytes.len() < limits.batch + limits.line + 100);
+                    seen.extend(batch.lines.iter().map(|line| {
+                        let text = String::from_utf8_lossy(batch.bytes(line));
+                        format!("{}:{} {text}", line.source.name, line.number)
+                    }));
+                }
+                Event::TooLong(source, number) => {
+                    too_long.push(format!("{}:{number}", source.name));
+                }
+                Event::Failed(source, error) => panic!("{source:?} {error}"),
+            }
+        }
+        (seen, too_long)
+    }
+
+    proptest! {
+        /// However it is cut up, every line comes out once, whole, in order and with its number.
+        #[test]
+        fn lines_survive_any_cut(
+            texts in prop::collection::vec("([a-z]{0,9}|\n){0,30}", 0..5),
+            chunk in 1..20_u64,
+            batch in 1..40_usize,
+        ) {
+            let expected: Vec<String> = texts.iter().enumerate().flat_map(|(file, text)| {
+                let numbered = text.split('\n').enumerate().filter(|(_, line)| !line.is_empty());
+                numbered.map(move |(at, line)| format!("{file}:{} {line}", at + 1)).collect::<Vec<_>>()
+            }).collect();
+            let (seen, too_long) = lines(&texts, Limits { chunk, batch, line: 1000 });
+            prop_assert_eq!(seen, expected);
+            prop_assert_eq!(too_long, Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_passed_over() {
+        let long = "x".repeat(500);
+        let texts = [format!("a\n{long}\nb\n{long}"), "c\n".to_owned()];
+        let limits = Limits { chunk: 7, batch: 20, line: 50 };
+        let (seen, too_long) = lines(&texts, limits);
+        assert_eq!(seen, ["0:1 a", "0:3 b", "1:1 c"]);
+        assert_eq!(too_long, ["0:2", "0:4"]);
     }
 }

@@ -17,6 +17,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use anyhow::Context as _;
 use rayon::prelude::*;
 use rb_engine::monitors::{ALL, Suite, SuiteChoice};
 use rb_engine::weights::{Profile, WeightNote, Weights};
@@ -74,7 +75,8 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Out) -> anyhow::Result<Exit> {
         out.progress(bytes);
     }
     let progress = Arc::new(AtomicU64::new(0));
-    let events = input::read(sources, Arc::clone(&progress));
+    let (events, reader) =
+        input::read(sources, Arc::clone(&progress)).context("cannot start a thread")?;
     let shown = events.into_iter().try_for_each(|event| {
         out.progress_to(progress.load(Ordering::Relaxed));
         desk.take(event, &rules, out)
@@ -86,6 +88,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Out) -> anyhow::Result<Exit> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(desk.exit()),
         Err(error) => return Err(anyhow::Error::new(error).context("cannot write the result")),
     }
+    anyhow::ensure!(reader.join().is_ok(), "reading broke down; not everything was checked");
     if desk.tally.runs == 0 && desk.exit() == Exit::Quiet {
         anyhow::bail!("no run found; a transcript holds one run a line (see `rb check --help`)");
     }
