@@ -26,7 +26,8 @@ const WIDTH_MIN: usize = 40;
 pub(crate) struct Out {
     stdout: AutoStream<io::Stdout>,
     stderr: AutoStream<io::Stderr>,
-    bar: ProgressBar,
+    /// There once something takes long.
+    bar: Option<ProgressBar>,
 }
 
 impl Out {
@@ -42,7 +43,7 @@ impl Out {
         Self {
             stdout: AutoStream::new(stdout, stdout_choice),
             stderr: AutoStream::new(stderr, stderr_choice),
-            bar: ProgressBar::hidden(),
+            bar: None,
         }
     }
 
@@ -58,41 +59,32 @@ impl Out {
         self.stdout.current_choice() != ColorChoice::Never
     }
 
-    /// Shows how far a long piece of work has come, if somebody is looking. `None`: nobody knows how long it is.
-    pub(crate) fn progress(&mut self, bytes: Option<u64>) {
-        if !io::stderr().is_terminal() {
-            return;
+    /// Shows how far a long piece of work has come, if somebody is looking. Without `total`, nobody
+    /// knows how long it is.
+    pub(crate) fn progress(&mut self, done: u64, total: Option<u64>) {
+        if self.bar.is_none() && io::stderr().is_terminal() {
+            self.bar = Some(bar(total));
         }
-        let (bar, template) = match bytes {
-            Some(bytes) => {
-                (ProgressBar::new(bytes), "{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}")
-            }
-            None => (ProgressBar::no_length(), "{spinner} {bytes} {bytes_per_sec}"),
-        };
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
+        if let Some(bar) = &self.bar {
+            bar.set_position(done);
         }
-        bar.enable_steady_tick(Duration::from_millis(200));
-        self.bar = bar;
-    }
-
-    pub(crate) fn progress_to(&self, bytes: u64) {
-        self.bar.set_position(bytes);
     }
 
     pub(crate) fn progress_done(&mut self) {
-        std::mem::replace(&mut self.bar, ProgressBar::hidden()).finish_and_clear();
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
     }
 
     /// A piece of the result. Styles are taken out where colour is not wanted.
     pub(crate) fn result(&mut self, text: &str) -> io::Result<()> {
         let stdout = &mut self.stdout;
-        self.bar.suspend(|| stdout.write_all(text.as_bytes()))
+        beside(self.bar.as_ref(), || stdout.write_all(text.as_bytes()))
     }
 
     /// A piece of the result that holds no styles.
     pub(crate) fn plain_result(&mut self, text: &str) -> io::Result<()> {
-        self.bar.suspend(|| io::stdout().write_all(text.as_bytes()))
+        beside(self.bar.as_ref(), || io::stdout().write_all(text.as_bytes()))
     }
 
     pub(crate) fn finish(&mut self) -> io::Result<()> {
@@ -111,8 +103,30 @@ impl Out {
         let line = format!("{style}{word}{style:#}: {}\n", harmless(text));
         let stderr = &mut self.stderr;
         // Nobody is left to tell if standard error is gone.
-        drop(self.bar.suspend(|| stderr.write_all(line.as_bytes())));
+        drop(beside(self.bar.as_ref(), || stderr.write_all(line.as_bytes())));
     }
+}
+
+/// Takes the bar away while something else is written to the same screen.
+fn beside<T>(bar: Option<&ProgressBar>, write: impl FnOnce() -> T) -> T {
+    match bar {
+        Some(bar) => bar.suspend(write),
+        None => write(),
+    }
+}
+
+fn bar(total: Option<u64>) -> ProgressBar {
+    let (bar, template) = match total {
+        Some(total) => {
+            (ProgressBar::new(total), "{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}")
+        }
+        None => (ProgressBar::no_length(), "{spinner} {bytes} {bytes_per_sec}"),
+    };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
 }
 
 /// The text with everything that could move the cursor, colour the screen, reverse the reading

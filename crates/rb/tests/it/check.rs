@@ -163,7 +163,7 @@ fn folders_are_read_in_order_and_gzip_by_its_bytes() {
 #[test]
 fn a_broken_archive_costs_its_end_only() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut random = crate::reference::Random::new(1);
+    let mut random = crate::traces::Random::new(1);
     let runs: String = (0..400)
         .map(|at| {
             line(&format!("r{at}"), "success", &[json!({ "thought": random.next().to_string() })])

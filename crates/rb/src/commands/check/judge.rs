@@ -4,8 +4,6 @@ use rb_engine::evidence::Evidence;
 use rb_engine::fsm::{Fsm, Limits, State};
 use rb_engine::monitors::{MonitorSpec, Panel};
 use rb_engine::rules::Rules;
-use rb_engine::score;
-use rb_engine::text::is_blank;
 use rb_wire::transcripts::Run;
 
 /// What the engine says about one run.
@@ -75,10 +73,9 @@ pub(super) fn judge(run: &Run<'_>, rules: &Rules) -> Verdict {
     let mut steps = Vec::with_capacity(run.steps.len());
     for (at, step) in run.steps.iter().enumerate() {
         let step = step.step();
-        let difficulty = (!is_blank(step.thought)).then(|| score::difficulty(step.thought));
-        let state = difficulty.map_or(fsm.state(), |difficulty| fsm.advance(difficulty));
         let assessment = panel.observe(&step);
-        let composite = assessment.composite;
+        let (difficulty, composite) = (assessment.difficulty, assessment.composite);
+        let state = difficulty.map_or(fsm.state(), |difficulty| fsm.advance(difficulty));
         let mut bits = 0;
         for (column, reading) in assessment.readings.into_iter().enumerate() {
             scores.push(reading.score);

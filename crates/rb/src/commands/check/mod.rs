@@ -72,14 +72,14 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Out) -> anyhow::Result<Exit> {
         desk.tally.bad_paths += 1;
     }
     let bytes = input::bytes(&sources);
-    if bytes.is_none_or(|bytes| bytes >= LONG_BYTES) {
-        out.progress(bytes);
-    }
     let progress = Arc::new(AtomicU64::new(0));
     let (events, reader) =
         input::read(sources, Arc::clone(&progress)).context("cannot start a thread")?;
     let shown = events.into_iter().try_for_each(|event| {
-        out.progress_to(progress.load(Ordering::Relaxed));
+        let read = progress.load(Ordering::Relaxed);
+        if bytes.unwrap_or(read) >= LONG_BYTES {
+            out.progress(read, bytes);
+        }
         desk.take(event, &rules, out)
     });
     out.progress_done();

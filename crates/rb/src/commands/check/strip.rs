@@ -38,7 +38,7 @@ pub(super) fn page(subject: &Subject<'_>, verdict: &Verdict, width: usize) -> St
         strip(&mut page, verdict, block, margin);
     }
     for fire in &verdict.fires {
-        let words = fire_in_words(fire);
+        let words = wrapped(&fire_in_words(fire), margin + 4, width);
         let _ = writeln!(page, "  {RED}{:<margin$}{RED:#}  {words}", fire.monitor.id);
     }
     page.push('\n');
@@ -200,6 +200,26 @@ fn fire_in_words(fire: &Fire) -> String {
         let _ = write!(words, ": {}", harmless(&seen_in_words(fire.monitor, evidence)));
     }
     words
+}
+
+/// The text on lines that end before `width`, all but the first indented.
+fn wrapped(text: &str, indent: usize, width: usize) -> String {
+    let mut lines = String::new();
+    let mut column = indent;
+    for word in text.split(' ') {
+        let len = word.chars().count();
+        if column > indent && column + 1 + len > width {
+            let _ = write!(lines, "\n{:indent$}", "");
+            column = indent;
+        }
+        if column > indent {
+            lines.push(' ');
+            column += 1;
+        }
+        lines.push_str(word);
+        column += len;
+    }
+    lines
 }
 
 /// What was seen, as the monitor itself puts it: its advice says that first, then what to do about it.
