@@ -1,0 +1,106 @@
+//! Measures the monitors on files of labelled runs, one JSON object a line.
+//!
+//! `cargo run --release -p rb-quality --example measure -- [--full] [--html FILE] [--json FILE] DATA.jsonl…`
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example talks to its terminal")]
+
+use std::error::Error;
+use std::fs;
+
+use rb_engine::monitors::SuiteChoice;
+use rb_quality::corpus::{LabelledRun, LabelledStep, Outcome, OwnedStep, Task};
+use rb_quality::judge::{Judge, StepCount, SuiteJudge};
+use rb_quality::measure::{Options, measure};
+use rb_quality::report::table::{Detail, table};
+use rb_quality::report::{html, json};
+use serde_json::Value;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut runs = Vec::new();
+    let mut detail = Detail::Short;
+    let (mut page, mut data) = (None, None);
+    let mut options = Options::default();
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--full" => detail = Detail::Full,
+            "--html" => page = args.next(),
+            "--json" => data = args.next(),
+            "--seed" => options.seed = args.next().unwrap_or_default().parse()?,
+            "--plants" => options.plants_max = args.next().unwrap_or_default().parse()?,
+            path => {
+                let before = runs.len();
+                for line in fs::read_to_string(path)?.lines() {
+                    runs.push(run(&serde_json::from_str(line)?));
+                }
+                eprintln!("{path}: {} runs", runs.len() - before);
+            }
+        }
+    }
+    let suites = [SuiteChoice::Semantic, SuiteChoice::Heuristic].map(SuiteJudge::new);
+    let available = suites.iter().filter(|judge| judge.is_available());
+    let mut judges: Vec<&dyn Judge> = available.map(|judge| judge as &dyn Judge).collect();
+    judges.push(&StepCount);
+    let report = measure(&runs, &judges, &options);
+    println!("{}", table(&report, detail));
+    if let Some(path) = page {
+        fs::write(path, html::html(&report))?;
+    }
+    if let Some(path) = data {
+        fs::write(path, json::json(&report)?)?;
+    }
+    Ok(())
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn run(value: &Value) -> LabelledRun {
+    let empty = Vec::new();
+    let steps = value["steps"].as_array().unwrap_or(&empty);
+    let task = text(&value["task"]);
+    LabelledRun {
+        id: text(&value["run_id"]),
+        set: text(&value["dataset"]),
+        task: Task { key: task.clone(), text: task },
+        outcome: match value["outcome"].as_str() {
+            Some("success") => Some(Outcome::Success),
+            Some("failure") => Some(Outcome::Failure),
+            _ => None,
+        },
+        steps: steps.iter().map(step).collect(),
+        labelled_steps: labels(&value["labels"]),
+        agent: text(&value["agent"]),
+        model: text(&value["model"]),
+    }
+}
+
+fn step(value: &Value) -> OwnedStep {
+    OwnedStep {
+        thought: text(&value["thought"]),
+        tool: text(&value["action"]),
+        input: text(&value["action_input"]),
+        input_is_text: value["action_input"].is_string(),
+        observation: text(&value["observation"]),
+        is_error: value["is_error"].as_bool().unwrap_or(false),
+        user_input: String::new(),
+    }
+}
+
+fn labels(value: &Value) -> Vec<LabelledStep> {
+    let at = |value: &Value| value.as_u64().and_then(|at| usize::try_from(at).ok());
+    let mut found = Vec::new();
+    for error in value["errors"].as_array().unwrap_or(&Vec::new()) {
+        if let Some(index) = at(&error["step_index"]) {
+            found.push(LabelledStep { index, category: text(&error["category"]) });
+        }
+    }
+    if let Some(index) = at(&value["mistake_step"]) {
+        found.push(LabelledStep { index, category: "mistake".to_owned() });
+    }
+    found
+}
