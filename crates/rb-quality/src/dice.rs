@@ -9,10 +9,6 @@ pub(crate) struct Dice {
 }
 
 impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self { state: seed }
-    }
-
     /// A stream of its own for one purpose, so that adding a run does not change the draws of the others.
     pub(crate) fn for_purpose(seed: u64, parts: &[&str]) -> Self {
         let mut state = seed ^ 0x9e37_79b9_7f4a_7c15;
@@ -50,12 +46,6 @@ impl Dice {
     pub(crate) fn pick<T: Copy + Default>(&mut self, from: &[T]) -> T {
         from.get(self.below(from.len())).copied().unwrap_or_default()
     }
-
-    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            items.swap(last, self.below(last + 1));
-        }
-    }
 }
 
 /// FNV-1a: stable across releases, unlike the standard hasher, because splits are drawn by it.
@@ -70,19 +60,10 @@ mod tests {
 
     #[test]
     fn draws_are_fixed_and_in_range() {
-        let mut dice = Dice::new(0);
+        let mut dice = Dice { state: 0 };
         assert_eq!(dice.next(), 0xe220_a839_7b1d_cdaf, "the published first value of SplitMix64");
         assert!((0..1000).all(|_| dice.below(7) < 7 && (3..5).contains(&dice.between(3, 5))));
         assert_eq!((dice.below(0), dice.between(4, 4), dice.pick::<u8>(&[])), (0, 4, 0));
         assert_eq!(hash("a"), 0xaf63_dc4c_8601_ec8c, "the published value of FNV-1a");
-    }
-
-    #[test]
-    fn a_shuffle_keeps_every_item() {
-        let mut items: Vec<usize> = (0..50).collect();
-        Dice::new(3).shuffle(&mut items);
-        assert_ne!(items, (0..50).collect::<Vec<_>>());
-        items.sort_unstable();
-        assert_eq!(items, (0..50).collect::<Vec<_>>());
     }
 }

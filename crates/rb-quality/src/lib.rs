@@ -33,5 +33,7 @@ pub mod stats;
 
 /// Chance from a seed.
 mod dice;
+/// Texts cut for reading.
+mod text;
 /// The targets, met or missed.
 mod verdict;

@@ -14,6 +14,7 @@ use crate::stats::auc::{Area, Matched, Sample, raw_area};
 use crate::stats::rate::Rate;
 use crate::stats::resample::{Resamples, number_tasks};
 use crate::stats::{Estimate, median, real};
+use crate::text::head;
 
 /// What may be chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub struct Options {
     pub plants_max: usize,
     /// At most so many false alarms are shown.
     pub false_alarms_max: usize,
+    /// At most so many missed plants are shown.
+    pub missed_plants_max: usize,
 }
 
 impl Default for Options {
@@ -41,6 +44,7 @@ impl Default for Options {
             window: 1,
             plants_max: 60,
             false_alarms_max: 40,
+            missed_plants_max: 40,
         }
     }
 }
@@ -53,8 +57,6 @@ const OUTCOMES_MIN: usize = 10;
 const EARLY_STEPS: [usize; 2] = [5, 10];
 /// The statistics of the composite that are reported.
 const STATISTICS: [Statistic; 3] = [Statistic::Mean, Statistic::Peak, Statistic::Last];
-/// Texts to be read are cut to this many characters.
-const HEAD_CHARS: usize = 400;
 /// At most so many false alarms of one run are shown, so that one bad run does not fill the page.
 const FALSE_ALARMS_PER_RUN: usize = 2;
 
@@ -80,6 +82,7 @@ pub fn measure(runs: &[LabelledRun], judges: &[&dyn Judge], options: &Options) -
         }
     }
     let headline = judged.first();
+    let (plants, missed_plants) = splice::score(runs, judges, options);
     let mut report = Report {
         seed: options.seed,
         steps_min: options.steps_min,
@@ -87,7 +90,8 @@ pub fn measure(runs: &[LabelledRun], judges: &[&dyn Judge], options: &Options) -
         headline: headline.map(|judged| judged.judge.name().to_owned()).unwrap_or_default(),
         sets: reports,
         means: averages.reports(),
-        plants: splice::report(runs, judges, options),
+        plants,
+        missed_plants,
         verdicts: Vec::new(),
         false_alarms: headline.map_or_else(Vec::new, |judged| false_alarms(judged, &long, options)),
     };
@@ -339,12 +343,4 @@ fn false_alarms(judged: &Judged<'_>, long: &[&LabelledRun], options: &Options) -
     found.sort_by(|a, b| b.composite.total_cmp(&a.composite));
     found.truncate(options.false_alarms_max);
     found
-}
-
-/// The beginning of a text.
-fn head(text: &str) -> String {
-    match text.char_indices().nth(HEAD_CHARS) {
-        None => text.to_owned(),
-        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
-    }
 }

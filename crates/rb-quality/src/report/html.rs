@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::table::{Detail, Section, sections};
-use super::{FalseAlarm, Report};
+use super::{FalseAlarm, MissedPlant, Report};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -33,6 +33,13 @@ pub fn html(report: &Report) -> String {
     }
     for alarm in &report.false_alarms {
         write_alarm(&mut out, alarm);
+    }
+    let _ = writeln!(out, "<h2>Planted faults that were missed</h2>");
+    if report.missed_plants.is_empty() {
+        let _ = writeln!(out, "<p>None.</p>");
+    }
+    for plant in &report.missed_plants {
+        write_plant(&mut out, plant);
     }
     out.push_str("</html>\n");
     out
@@ -82,6 +89,25 @@ fn write_alarm(out: &mut String, alarm: &FalseAlarm) {
         if !text.is_empty() {
             let _ = writeln!(out, "<dt>{name}<dd><pre>{}</pre>", Escaped(text));
         }
+    }
+    let _ = writeln!(out, "</dl></details>");
+}
+
+fn write_plant(out: &mut String, plant: &MissedPlant) {
+    let _ = writeln!(
+        out,
+        "<details><summary><b>{}</b> ({}) from step {} of {}: {} / {}</summary>\n<dl>\n\
+         <dt>task<dd><pre>{}</pre>",
+        plant.kind.plural(),
+        Escaped(&plant.variant),
+        plant.start,
+        plant.steps,
+        Escaped(&plant.set),
+        Escaped(&plant.run),
+        Escaped(&plant.task),
+    );
+    for step in &plant.shown {
+        let _ = writeln!(out, "<dt>step<dd><pre>{}</pre>", Escaped(step));
     }
     let _ = writeln!(out, "</dl></details>");
 }

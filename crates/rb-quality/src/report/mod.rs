@@ -38,6 +38,8 @@ pub struct Report {
     pub verdicts: Vec<Verdict>,
     /// Successful runs in which the headline judge raised an alarm, the worst first.
     pub false_alarms: Vec<FalseAlarm>,
+    /// Plants that the headline judge did not find.
+    pub missed_plants: Vec<MissedPlant>,
 }
 
 /// One split of one set.
@@ -199,4 +201,25 @@ pub struct FalseAlarm {
     pub action: String,
     /// The beginning of what came back.
     pub observation: String,
+}
+
+/// A planted fault that was not found, to be read by a person.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MissedPlant {
+    /// What was planted.
+    pub kind: Kind,
+    /// In which way.
+    pub variant: String,
+    /// The set.
+    pub set: String,
+    /// The run it was planted into.
+    pub run: String,
+    /// The step at which the fault begins.
+    pub start: usize,
+    /// Of how many.
+    pub steps: usize,
+    /// The beginning of the task.
+    pub task: String,
+    /// The first planted steps: thought, action and observation, cut.
+    pub shown: Vec<String>,
 }

@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn shuffled_labels_tell_nothing() {
-        let mut dice = Dice::new(5);
+        let mut dice = Dice::for_purpose(5, &[]);
         let rows: Vec<_> = (0..2000)
             .map(|n| (u8::try_from(dice.below(2)).expect("small"), real(n % 97), 5 + n % 13))
             .collect();
