@@ -64,7 +64,7 @@ const FALSE_ALARMS_PER_RUN: usize = 2;
 pub fn measure(runs: &[LabelledRun], judges: &[&dyn Judge], options: &Options) -> Report {
     let long: Vec<&LabelledRun> =
         runs.iter().filter(|run| run.steps.len() >= options.steps_min).collect();
-    let judged: Vec<Judged<'_>> = judges.iter().map(|judge| Judged::new(*judge, &long)).collect();
+    let readings: Vec<Judged<'_>> = judges.iter().map(|judge| Judged::new(*judge, &long)).collect();
     let mut sets: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, run) in long.iter().enumerate() {
         sets.entry(&run.set).or_default().push(at);
@@ -77,11 +77,11 @@ pub fn measure(runs: &[LabelledRun], judges: &[&dyn Judge], options: &Options) -
             let members: Vec<usize> = members.iter().copied().filter(held).collect();
             if !members.is_empty() {
                 let part = Part::new(set, split, &long, &members, options);
-                reports.push(part.report(&judged, &mut averages));
+                reports.push(part.report(&readings, &mut averages));
             }
         }
     }
-    let headline = judged.first();
+    let headline = readings.first();
     let (plants, missed_plants) = splice::score(runs, judges, options);
     let mut report = Report {
         seed: options.seed,
@@ -143,13 +143,13 @@ impl<'a> Part<'a> {
         self.runs.iter().filter(|run| run.outcome == Some(outcome)).count()
     }
 
-    fn report(&self, judged: &[Judged<'_>], averages: &mut Averages) -> SetReport {
-        let judges = judged.iter().map(|judged| {
+    fn report(&self, readings: &[Judged<'_>], averages: &mut Averages) -> SetReport {
+        let reports = readings.iter().map(|judged| {
             let traces: Vec<&Trace> =
                 self.members.iter().filter_map(|at| judged.traces.get(*at)).collect();
             self.judge(judged, &traces, averages)
         });
-        let judges = judges.collect();
+        let judges = reports.collect();
         SetReport {
             set: self.set.to_owned(),
             split: self.split,
@@ -296,9 +296,9 @@ impl Averages {
             let mean = |of: &dyn Fn(&OfSet) -> f64| -> f64 {
                 sets.iter().map(of).sum::<f64>() / real(sets.len())
             };
-            let draws = sets.iter().map(|of_set| of_set.drawn.len()).min().unwrap_or(0);
+            let count = sets.iter().map(|of_set| of_set.drawn.len()).min().unwrap_or(0);
             let nth = |n: usize| mean(&|set| set.drawn.get(n).copied().unwrap_or(f64::NAN));
-            let drawn = (0..draws).map(nth).collect();
+            let drawn = (0..count).map(nth).collect();
             MeanReport {
                 raw: mean(&|of_set| of_set.raw),
                 matched: Estimate::from_resamples(mean(&|of_set| of_set.value), drawn),

@@ -2,8 +2,9 @@
 
 use crate::corpus::Split;
 use crate::judge::Statistic;
-use crate::report::{Report, Verdict};
+use crate::report::{PlantReport, Report, Verdict};
 use crate::splice::Kind;
+use crate::stats::rate::Rate;
 
 /// In no set may a monitor fire on more of the successful runs than this.
 const FIRES_ON_SUCCESSES_MAX: f64 = 0.10;
@@ -20,19 +21,17 @@ fn recall_min(kind: Kind) -> f64 {
     }
 }
 
-/// A verdict a target and split.
+/// A verdict a target and split; the splits of a target stand together.
 pub(crate) fn verdicts(report: &Report) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
-    for split in Split::ALL {
-        verdicts.push(silence(report, split));
-        for statistic in [Statistic::Mean, Statistic::Peak] {
-            verdicts.push(area(report, split, statistic));
-        }
-        for kind in Kind::ALL {
-            verdicts.push(recall(report, split, kind));
-        }
-        verdicts.push(before(report, split));
+    verdicts.extend(Split::ALL.map(|split| silence(report, split)));
+    for statistic in [Statistic::Mean, Statistic::Peak] {
+        verdicts.extend(Split::ALL.map(|split| area(report, split, statistic)));
     }
+    for kind in Kind::ALL {
+        verdicts.extend(Split::ALL.map(|split| recall(report, split, kind)));
+    }
+    verdicts.extend(Split::ALL.map(|split| before(report, split)));
     verdicts
 }
 
@@ -74,7 +73,7 @@ fn area(report: &Report, split: Split, statistic: Statistic) -> Verdict {
         value: mean.map(|mean| mean.matched.value),
         detail: mean.map_or_else(String::new, |mean| {
             let (low, high) = (mean.matched.low, mean.matched.high);
-            format!("{low:.2} to {high:.2}, average of {} sets", mean.sets.len())
+            format!("{low:.2} to {high:.2}, sets averaged: {}", mean.sets.len())
         }),
         met: mean.map(|mean| mean.matched.value >= MATCHED_AREA_MIN),
     }
@@ -108,8 +107,14 @@ fn before(report: &Report, split: Split) -> Verdict {
             && plant.set.is_none()
             && plant.variant.is_none()
     });
-    let worst =
-        all.max_by(|a, b| a.alarms_before.share.value.total_cmp(&b.alarms_before.share.value));
+    let all: Vec<&PlantReport> = all.collect();
+    let pooled = Rate::wilson(
+        all.iter().map(|plant| plant.alarms_before.hits).sum(),
+        all.iter().map(|plant| plant.alarms_before.of).sum(),
+    );
+    let worst = all
+        .into_iter()
+        .max_by(|a, b| a.alarms_before.share.value.total_cmp(&b.alarms_before.share.value));
     Verdict {
         target: format!(
             "raises an alarm before the plant in at most {:.0} % of the runs",
@@ -119,7 +124,12 @@ fn before(report: &Report, split: Split) -> Verdict {
         value: worst.map(|plant| plant.alarms_before.share.value),
         detail: worst.map_or_else(String::new, |plant| {
             let rate = plant.alarms_before;
-            format!("most before {}: {} of {}", plant.kind.plural(), rate.hits, rate.of)
+            let kind = plant.kind.plural();
+            let (hits, of) = (pooled.hits, pooled.of);
+            format!(
+                "most before {kind}: {} of {}; of all plants {hits} of {of}",
+                rate.hits, rate.of
+            )
         }),
         met: worst.map(|plant| plant.alarms_before.share.value <= ALARMS_BEFORE_MAX),
     }

@@ -223,3 +223,6 @@ pub struct MissedPlant {
     /// The first planted steps: thought, action and observation, cut.
     pub shown: Vec<String>,
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,7 +24,10 @@ pub fn table(report: &Report, detail: Detail) -> String {
     let _ = writeln!(
         out,
         "Runs of at least {} steps; 95 % intervals from {} draws of tasks; seed {}.\n\
-         AUC: chance that a failed run scores above a successful one; matched: of nearly equal length.",
+         S and F: successes and failures; a run fires when any monitor fires at any step.\n\
+         AUC: chance that a failed run scores above a successful one; matched: of nearly equal length\n\
+         (10 % or one step). Mean and peak: of the composite over the run. First 5 and 10: AUC of the\n\
+         mean over these steps, between runs that have as many.",
         report.steps_min, report.resamples, report.seed
     );
     for section in sections(report, detail) {

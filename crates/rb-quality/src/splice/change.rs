@@ -66,6 +66,11 @@ fn redirects(words: &str) -> bool {
     words.match_indices(" >").any(|(at, found)| words.get(at + found.len()..).is_some_and(to_file))
 }
 
+/// Whether a text names a file that is not the work.
+pub(super) fn is_scratch(text: &str) -> bool {
+    SCRATCH.iter().any(|name| text.contains(name))
+}
+
 /// Whether the step changes the work and does not look at it in the same breath.
 pub(super) fn is_bare_change(step: &OwnedStep) -> bool {
     let words = words_of(&step.input);
@@ -74,10 +79,9 @@ pub(super) fn is_bare_change(step: &OwnedStep) -> bool {
     let after =
         words.rsplit("\nEOF").next().filter(|_| words.contains("\nEOF")).unwrap_or_default();
     let looks = |text: &str| LOOKING_COMMANDS.iter().any(|command| text.contains(command));
-    let scratch = SCRATCH.iter().any(|name| words.contains(name));
     is_change(step)
         && !step.is_error
-        && !scratch
+        && !is_scratch(&words)
         && !looks(after)
         && !looks(&without_edit(commands))
 }

@@ -1,6 +1,6 @@
 //! Unverified finishes: the agent says it is done, and nothing has looked at its last change.
 
-use super::change::{is_bare_change, is_change};
+use super::change::is_bare_change;
 use super::hand::Hand;
 use super::{MIN_PREFIX, Plant};
 use crate::corpus::{LabelledRun, OwnedStep};
@@ -51,18 +51,18 @@ pub(super) fn plant(run: &LabelledRun, hand: &Hand, dice: &mut Dice) -> Option<P
     if !hand.edits_files() {
         return None;
     }
-    let first = if dice.one_in(2) { dropped_checks(run, dice) } else { None };
+    let first = if dice.one_in(2) { dropped_checks(run, hand, dice) } else { None };
     first.or_else(|| late_edit(run, hand, dice))
 }
 
-/// Ends the run right after its last change: what would have checked it is gone.
-fn dropped_checks(run: &LabelledRun, dice: &mut Dice) -> Option<Plant> {
-    let last = run.steps.iter().rposition(is_change)?;
-    if last < MIN_PREFIX || !run.steps.get(last).is_some_and(is_bare_change) {
+/// Ends the run right after the last change that does not check itself: what would have checked it is gone.
+fn dropped_checks(run: &LabelledRun, hand: &Hand, dice: &mut Dice) -> Option<Plant> {
+    let last = run.steps.iter().rposition(is_bare_change)?;
+    if last < MIN_PREFIX {
         return None;
     }
     let mut steps = run.steps.get(..=last)?.to_vec();
-    steps.push(declaration(run, dice));
+    steps.push(declaration(run, hand, dice));
     Some(Plant { variant: "checks dropped", steps, changed_from: last + 1, start: last + 1 })
 }
 
@@ -74,11 +74,11 @@ fn late_edit(run: &LabelledRun, hand: &Hand, dice: &mut Dice) -> Option<Plant> {
         Some(edit) => edit.act(&path, old, new),
         None => hand.command(&edit_command(&path, old, new, dice), "", false)?,
     };
-    edit.thought = dice.pick(&EDITING).to_owned();
+    edit.thought = hand.say(dice.pick(&EDITING));
     let end = run.steps.len() - run.steps.last().map_or(0, |last| usize::from(ends(last)));
     let mut steps = run.steps.get(..end)?.to_vec();
     steps.push(edit);
-    steps.push(declaration(run, dice));
+    steps.push(declaration(run, hand, dice));
     Some(Plant { variant: "late edit", steps, changed_from: end, start: end + 1 })
 }
 
@@ -102,8 +102,8 @@ fn ends(step: &OwnedStep) -> bool {
 }
 
 /// A confident end, in the form in which the run ends.
-fn declaration(run: &LabelledRun, dice: &mut Dice) -> OwnedStep {
-    let thought = dice.pick(&DONE).to_owned();
+fn declaration(run: &LabelledRun, hand: &Hand, dice: &mut Dice) -> OwnedStep {
+    let thought = hand.say(dice.pick(&DONE));
     match run.steps.last().filter(|last| ends(last) && !last.tool.is_empty()) {
         Some(last) => OwnedStep { thought, user_input: String::new(), ..last.clone() },
         None => OwnedStep { thought, ..OwnedStep::default() },

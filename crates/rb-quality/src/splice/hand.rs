@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::change::is_scratch;
 use crate::corpus::{LabelledRun, OwnedStep};
 use crate::dice::Dice;
 
@@ -17,6 +18,8 @@ pub(super) struct Hand {
     paths: Vec<String>,
     /// Names that occur in the task.
     names: Vec<String>,
+    /// The agent begins its thoughts with this, like `THOUGHT: `.
+    mark: String,
     /// Command results come with a return code in tags.
     tagged: bool,
 }
@@ -72,6 +75,7 @@ impl Hand {
         let last = |names: &[&str]| run.steps.iter().rev().find(|step| named(step, names));
         let acting = run.steps.iter().filter(|step| !step.tool.is_empty());
         let mut paths: Vec<String> = acting.flat_map(|step| paths_in(&step.input)).collect();
+        paths.retain(|path| !is_scratch(path));
         paths.sort_unstable();
         paths.dedup();
         let tagged = run.steps.iter().filter(|s| s.observation.starts_with("<returncode>")).count();
@@ -81,6 +85,7 @@ impl Hand {
             edit: run.steps.iter().rev().find_map(EditForm::of),
             paths,
             names: names_in(&run.task.text),
+            mark: mark_of(run),
             tagged: tagged * 2 > run.steps.len(),
         }
     }
@@ -99,6 +104,11 @@ impl Hand {
             Some(name) => name.clone(),
             None => self.path(dice),
         }
+    }
+
+    /// Words in the way the agent puts its thoughts.
+    pub(super) fn say(&self, words: &str) -> String {
+        format!("{}{words}", self.mark)
     }
 
     /// Whether it can run commands, in a shell or from Python.
@@ -123,7 +133,8 @@ impl Hand {
         };
         step.observation = if self.tagged {
             let code = u8::from(failed);
-            format!("<returncode>{code}</returncode>\n<output>\n{output}\n</output>")
+            let end = if output.is_empty() { "" } else { "\n" };
+            format!("<returncode>{code}</returncode>\n<output>\n{output}{end}</output>")
         } else {
             output.to_owned()
         };
@@ -206,6 +217,19 @@ pub(super) fn words_of(input: &str) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
+/// A word in capitals and a colon that most thoughts begin with.
+fn mark_of(run: &LabelledRun) -> String {
+    let marks = run.steps.iter().filter_map(|step| {
+        let (mark, _) = step.thought.split_once(": ")?;
+        (mark.len() < 20 && mark.chars().all(|c| c.is_ascii_uppercase())).then_some(mark)
+    });
+    let marks: Vec<&str> = marks.collect();
+    match marks.first() {
+        Some(mark) if marks.len() * 2 > run.steps.len() => format!("{mark}: "),
+        _ => String::new(),
+    }
+}
+
 fn paths_in(input: &str) -> Vec<String> {
     let words = words_of(input);
     let parts = words.split(|c: char| !(c.is_ascii_alphanumeric() || "_-./".contains(c)));
@@ -220,7 +244,8 @@ fn paths_in(input: &str) -> Vec<String> {
 
 /// Words of the task that look like names: with a capital inside a sentence, a digit or an underscore.
 fn names_in(task: &str) -> Vec<String> {
-    let trim = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
+    let trim =
+        |word: &str| word.trim_matches(|c: char| !(c.is_alphanumeric() || c == '_')).to_owned();
     let words: Vec<String> = task.split_whitespace().take(300).map(trim).collect();
     let named = |word: &&String| {
         let plain = word.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c));

@@ -22,7 +22,7 @@ pub(super) fn plant(run: &LabelledRun, hand: &Hand, dice: &mut Dice) -> Option<P
             None => ("reworded", reworded(run, start, dice)?),
         },
     };
-    Some(Plant::inserted(variant, run, start, inserted))
+    Some(Plant::inserted(variant, run, start, &inserted))
 }
 
 /// What is repeated: the nearest step before that acted and got an answer; else the nearest that spoke.
@@ -189,7 +189,7 @@ fn same_error(
         let failing = FAILING.get(dice.below(FAILING.len()))?;
         let step = |command: &&str| {
             let mut step = hand.command(command, failing.error, true)?;
-            step.thought = dice.pick(&RETRIES).to_owned();
+            step.thought = hand.say(dice.pick(&RETRIES));
             Some(step)
         };
         return failing.commands.iter().map(step).collect();
@@ -201,7 +201,7 @@ fn same_error(
         thought: if source.thought.is_empty() {
             String::new()
         } else {
-            dice.pick(&RETRIES).to_owned()
+            hand.say(dice.pick(&RETRIES))
         },
         input: varied(&source.input, nth),
         observation: error.to_owned(),

@@ -31,7 +31,7 @@ pub(crate) use score::score;
 
 use serde::Serialize;
 
-use crate::corpus::{LabelledRun, Outcome};
+use crate::corpus::{LabelledRun, Outcome, OwnedStep};
 use crate::dice::Dice;
 
 /// The faults that can be planted.
@@ -102,7 +102,7 @@ pub struct Spliced {
 /// The steps of a run with a fault in them.
 struct Plant {
     variant: &'static str,
-    steps: Vec<crate::corpus::OwnedStep>,
+    steps: Vec<OwnedStep>,
     changed_from: usize,
     start: usize,
 }
@@ -113,10 +113,10 @@ impl Plant {
         variant: &'static str,
         run: &LabelledRun,
         at: usize,
-        inserted: Vec<crate::corpus::OwnedStep>,
+        inserted: &[OwnedStep],
     ) -> Self {
         let (before, after) = run.steps.split_at(at.min(run.steps.len()));
-        let steps = [before, &inserted, after].concat();
+        let steps = [before, inserted, after].concat();
         Self { variant, steps, changed_from: at, start: at }
     }
 }

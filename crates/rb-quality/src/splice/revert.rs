@@ -15,10 +15,10 @@ const PAIRS: [(&str, &str); 12] = [
     ("strict=True", "strict=False"),
     ("retries: 3", "retries: 5"),
     ("< limit", "<= limit"),
-    ("encoding=None", "encoding=\"utf-8\""),
+    ("encoding=None", "encoding=ENCODING"),
     ("sorted(items)", "items"),
     ("self.cache = {}", "self.cache = None"),
-    ("def load(path):", "def load(path, mode=\"r\"):"),
+    ("def load(path):", "def load(path, mode=MODE):"),
     ("DEBUG = False", "DEBUG = True"),
     ("axis=0", "axis=1"),
 ];
@@ -67,7 +67,7 @@ pub(super) fn plant(run: &LabelledRun, hand: &Hand, dice: &mut Dice) -> Option<P
     };
     // The first edit is honest; the second is the revert.
     let second = if variant == "with checks" { 2 } else { 1 };
-    let plant = Plant::inserted(variant, run, start, edits);
+    let plant = Plant::inserted(variant, run, start, &edits);
     Some(Plant { start: start + second, ..plant })
 }
 
@@ -89,12 +89,12 @@ fn file_edits(hand: &Hand, dice: &mut Dice) -> Option<(&'static str, Vec<OwnedSt
             Some(edit) => edit.act(&path, from, to),
             None => hand.command(&shell_edit(way, &path, from, to), "", false)?,
         };
-        step.thought = dice.pick(if forth { &FORTH } else { &BACK }).to_owned();
+        step.thought = hand.say(dice.pick(if forth { &FORTH } else { &BACK }));
         steps.push(step);
         if checked {
             let mut step = hand.command(check.0, check.1, true)?;
             step.thought =
-                dice.pick(&["Let me run it.", "Check.", "Running the checks.", ""]).to_owned();
+                hand.say(dice.pick(&["Let me run it.", "Check.", "Running the checks.", ""]));
             steps.push(step);
         }
     }
@@ -142,10 +142,11 @@ fn call_edits(run: &LabelledRun, start: usize, dice: &mut Dice) -> Option<Vec<Ow
     let other = flipped(&key, fields.get(&key)?)?;
     let step = |nth: usize| {
         let mut fields = fields.clone();
-        if nth % 2 == 0 {
+        let forth = nth.is_multiple_of(2);
+        if forth {
             fields.insert(key.clone(), other.clone());
         }
-        let words = dice.pick(if nth % 2 == 0 { &FORTH } else { &BACK }).replace("line", "entry");
+        let words = dice.pick(if forth { &FORTH } else { &BACK }).replace("line", "entry");
         OwnedStep {
             thought: if source.thought.is_empty() { String::new() } else { words },
             input: Value::Object(fields).to_string(),

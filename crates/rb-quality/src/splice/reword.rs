@@ -9,7 +9,7 @@ use crate::dice::Dice;
 /// Words that may stand for each other. Every word of a row can become any other of it.
 const SYNONYMS: [&[&str]; 40] = [
     &["find", "locate", "discover"],
-    &["search", "look", "hunt"],
+    &["search", "query"],
     &["check", "verify", "confirm"],
     &["see", "view", "look at"],
     &["file", "document"],
@@ -19,7 +19,7 @@ const SYNONYMS: [&[&str]; 40] = [
     &["error", "failure", "problem"],
     &["errors", "failures", "problems"],
     &["bug", "defect", "fault"],
-    &["fix", "repair", "correct"],
+    &["fix", "repair"],
     &["run", "execute", "launch"],
     &["running", "executing"],
     &["test", "check"],
@@ -32,12 +32,12 @@ const SYNONYMS: [&[&str]; 40] = [
     &["get", "obtain", "fetch", "retrieve"],
     &["information", "details", "data"],
     &["number", "count", "amount"],
-    &["first", "initially", "to begin with"],
+    &["quickly", "briefly"],
     &["now", "next", "at this point"],
-    &["also", "additionally", "as well"],
-    &["because", "since", "as"],
+    &["also", "additionally"],
+    &["because", "since"],
     &["use", "apply", "employ"],
-    &["using", "with", "by means of"],
+    &["using", "by means of"],
     &["change", "modify", "alter"],
     &["output", "result"],
     &["start", "begin"],
@@ -46,7 +46,7 @@ const SYNONYMS: [&[&str]; 40] = [
     &["help", "assist"],
     &["large", "big"],
     &["current", "present"],
-    &["correct", "right", "accurate"],
+    &["correct", "accurate"],
     &["examine", "inspect", "study"],
 ];
 
@@ -231,13 +231,13 @@ fn command(text: &str, dice: &mut Dice) -> String {
     }
     let mut text = text.to_owned();
     for (before, after) in SAME_COMMAND {
-        let quotes_inside = before == "'" && text.contains('"');
+        let quotes_inside = before == "'" && text.contains(['"', '$', '`']);
         if text.contains(before) && !quotes_inside && dice.one_in(2) {
             text = text.replace(before, after);
             break;
         }
     }
-    let before = dice.pick(&["", "cd . && ", " ", "", "env "]);
+    let before = dice.pick(&["", "cd . && ", " ", ""]);
     format!("{before}{text}{}", dice.pick(&COMMAND_TAILS))
 }
 

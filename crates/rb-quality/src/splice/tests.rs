@@ -1,7 +1,7 @@
 //! Plants keep the run before them, are fixed by their seed, and are where they say they are.
 
 use super::*;
-use crate::corpus::{OwnedStep, Task};
+use crate::corpus::Task;
 
 fn step(thought: &str, tool: &str, input: &str, observation: &str) -> OwnedStep {
     OwnedStep {
