@@ -1,6 +1,10 @@
 //! Measures the monitors on files of labelled runs, one JSON object a line.
 //!
-//! `cargo run --release -p rb-quality --example measure -- [--full] [--html FILE] [--json FILE] DATA.jsonl…`
+//! `cargo run --release -p rb-quality --example measure -- [OPTION…] DATA.jsonl…`
+//!
+//! `--full` shows single monitors and ways of planting; `--html FILE` and `--json FILE` write the report;
+//! `--seed N`, `--plants N` and `--alarms N` set the seed, the plants a kind and set, and the alarms shown;
+//! `--show N` prints the first N plants of every kind and set instead, to be read.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example talks to its terminal")]
 
 use std::error::Error;
@@ -12,12 +16,14 @@ use rb_quality::judge::{Judge, StepCount, SuiteJudge};
 use rb_quality::measure::{Options, measure};
 use rb_quality::report::table::{Detail, table};
 use rb_quality::report::{html, json};
+use rb_quality::splice::{Spliced, splice_all};
 use serde_json::Value;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut runs = Vec::new();
     let mut detail = Detail::Short;
     let (mut page, mut data) = (None, None);
+    let mut show = None;
     let mut options = Options::default();
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
@@ -27,6 +33,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             "--json" => data = args.next(),
             "--seed" => options.seed = args.next().unwrap_or_default().parse()?,
             "--plants" => options.plants_max = args.next().unwrap_or_default().parse()?,
+            "--alarms" => options.false_alarms_max = args.next().unwrap_or_default().parse()?,
+            "--show" => show = Some(args.next().unwrap_or_default().parse()?),
             path => {
                 let before = runs.len();
                 for line in fs::read_to_string(path)?.lines() {
@@ -35,6 +43,10 @@ fn main() -> Result<(), Box<dyn Error>> {
                 eprintln!("{path}: {} runs", runs.len() - before);
             }
         }
+    }
+    if let Some(count) = show {
+        splice_all(&runs, count, options.seed).iter().for_each(print_plant);
+        return Ok(());
     }
     let suites = [SuiteChoice::Semantic, SuiteChoice::Heuristic].map(SuiteJudge::new);
     let available = suites.iter().filter(|judge| judge.is_available());
@@ -49,6 +61,24 @@ fn main() -> Result<(), Box<dyn Error>> {
         fs::write(path, json::json(&report)?)?;
     }
     Ok(())
+}
+
+/// The planted part, each text cut to a line.
+fn print_plant(plant: &Spliced) {
+    let Spliced { run, kind, variant, start, changed_from } = plant;
+    println!(
+        "\n# {} ({variant}) at step {start} of {}: {} {}",
+        kind.plural(),
+        run.steps.len(),
+        run.set,
+        run.id
+    );
+    let line = |text: &str| text.replace('\n', "⏎").chars().take(160).collect::<String>();
+    for (at, step) in run.steps.iter().enumerate().skip(*changed_from).take(7) {
+        println!("{at:3} {}", line(&step.thought));
+        println!("    > {} {}", step.tool, line(&step.input));
+        println!("    < {}", line(&step.observation));
+    }
 }
 
 fn text(value: &Value) -> String {

@@ -133,8 +133,9 @@ const FLIPS: [(&str, &str); 14] = [
 pub(super) fn plant(run: &LabelledRun, hand: &Hand, dice: &mut Dice) -> Option<Plant> {
     let at = place(run, dice);
     match dice.below(3) {
-        0 => claims_pass(run, at, hand, dice),
-        1 => claims_missing(run, at, hand, dice).or_else(|| claims_unknown(run, at, hand, dice)),
+        0 if hand.edits_files() => claims_pass(run, at, hand, dice),
+        1 if hand.edits_files() => claims_missing(run, at, hand, dice),
+        0 | 1 => claims_unknown(run, at, hand, dice),
         _ => None,
     }
     .or_else(|| flips(run, at, hand, dice))

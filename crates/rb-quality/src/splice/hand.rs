@@ -217,11 +217,11 @@ pub(super) fn words_of(input: &str) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// A word in capitals and a colon that most thoughts begin with.
+/// A word and a colon that most thoughts begin with.
 fn mark_of(run: &LabelledRun) -> String {
     let marks = run.steps.iter().filter_map(|step| {
         let (mark, _) = step.thought.split_once(": ")?;
-        (mark.len() < 20 && mark.chars().all(|c| c.is_ascii_uppercase())).then_some(mark)
+        (mark.len() < 12 && mark.chars().all(|c| c.is_ascii_alphabetic())).then_some(mark)
     });
     let marks: Vec<&str> = marks.collect();
     match marks.first() {

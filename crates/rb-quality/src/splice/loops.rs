@@ -185,7 +185,10 @@ fn same_error(
     hand: &Hand,
     dice: &mut Dice,
 ) -> Option<Vec<OwnedStep>> {
-    if hand.runs_commands() {
+    let called = |step: &&OwnedStep| !step.input.is_empty() && !step.tool.is_empty();
+    let source = run.steps.get(..start)?.iter().rev().find(called);
+    let varies = |step: &OwnedStep| object(&step.input).is_some() || !step.input.contains('\n');
+    if hand.edits_files() || (hand.runs_commands() && !source.is_some_and(varies)) {
         let failing = FAILING.get(dice.below(FAILING.len()))?;
         let step = |command: &&str| {
             let mut step = hand.command(command, failing.error, true)?;
@@ -194,8 +197,7 @@ fn same_error(
         };
         return failing.commands.iter().map(step).collect();
     }
-    let called = |step: &&OwnedStep| !step.input.is_empty() && !step.tool.is_empty();
-    let source = run.steps.get(..start)?.iter().rev().find(called)?;
+    let source = source?;
     let error = dice.pick(&CALL_ERRORS);
     let step = |nth| OwnedStep {
         thought: if source.thought.is_empty() {

@@ -103,7 +103,9 @@ pub(super) fn thought(text: &str, dice: &mut Dice) -> String {
         return String::new();
     }
     let (mark, body) = match text.split_once(": ") {
-        Some((mark, body)) if mark.chars().all(char::is_uppercase) => (format!("{mark}: "), body),
+        Some((mark, body)) if mark.len() < 12 && mark.chars().all(char::is_alphabetic) => {
+            (format!("{mark}: "), body)
+        }
         _ => (String::new(), text),
     };
     let opened = OPENINGS.iter().find_map(|opening| {
