@@ -4,14 +4,15 @@
 //!
 //! `--full` shows single monitors and ways of planting; `--html FILE` and `--json FILE` write the report;
 //! `--seed N`, `--plants N` and `--alarms N` set the seed, the plants a kind and set, and the alarms shown;
-//! `--show N` prints the first N plants of every kind and set instead, to be read.
+//! `--show N` prints the first N plants of every kind and set instead, to be read. Texts come from the dev
+//! part only, unless `--show-held-out` is given.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example talks to its terminal")]
 
 use std::error::Error;
 use std::fs;
 
 use rb_engine::monitors::SuiteChoice;
-use rb_quality::corpus::{LabelledRun, LabelledStep, Outcome, OwnedStep, Task};
+use rb_quality::corpus::{LabelledRun, LabelledStep, Outcome, OwnedStep, Split, Task};
 use rb_quality::judge::{Judge, StepCount, SuiteJudge};
 use rb_quality::measure::{Options, measure};
 use rb_quality::report::table::{Detail, table};
@@ -35,6 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "--plants" => options.plants_max = args.next().unwrap_or_default().parse()?,
             "--alarms" => options.false_alarms_max = args.next().unwrap_or_default().parse()?,
             "--show" => show = Some(args.next().unwrap_or_default().parse()?),
+            "--show-held-out" => options.shown = Split::All,
             path => {
                 let before = runs.len();
                 for line in fs::read_to_string(path)?.lines() {
@@ -45,7 +47,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     if let Some(count) = show {
-        splice_all(&runs, count, options.seed).iter().for_each(print_plant);
+        let plants = splice_all(&runs, count, options.seed);
+        plants.iter().filter(|plant| options.shown.holds(&plant.run)).for_each(print_plant);
         return Ok(());
     }
     let suites = [SuiteChoice::Semantic, SuiteChoice::Heuristic].map(SuiteJudge::new);

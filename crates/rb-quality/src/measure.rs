@@ -33,6 +33,8 @@ pub struct Options {
     pub false_alarms_max: usize,
     /// At most so many missed plants are shown.
     pub missed_plants_max: usize,
+    /// Texts of runs are shown from this part only: who reads the held-out part while tuning has none.
+    pub shown: Split,
 }
 
 impl Default for Options {
@@ -45,6 +47,7 @@ impl Default for Options {
             plants_max: 60,
             false_alarms_max: 40,
             missed_plants_max: 40,
+            shown: Split::Dev,
         }
     }
 }
@@ -93,6 +96,7 @@ pub fn measure(runs: &[LabelledRun], judges: &[&dyn Judge], options: &Options) -
         plants,
         missed_plants,
         verdicts: Vec::new(),
+        shown: options.shown,
         false_alarms: headline.map_or_else(Vec::new, |judged| false_alarms(judged, &long, options)),
     };
     report.verdicts = crate::verdict::verdicts(&report);
@@ -316,7 +320,7 @@ impl Averages {
 fn false_alarms(judged: &Judged<'_>, long: &[&LabelledRun], options: &Options) -> Vec<FalseAlarm> {
     let mut found = Vec::new();
     for (run, trace) in long.iter().zip(&judged.traces) {
-        if run.outcome != Some(Outcome::Success) {
+        if run.outcome != Some(Outcome::Success) || !options.shown.holds(run) {
             continue;
         }
         let alarm = |(at, fired): (usize, &crate::judge::Fired)| {

@@ -27,14 +27,16 @@ pub fn html(report: &Report) -> String {
     for section in sections(report, Detail::Full) {
         write_section(&mut out, &section);
     }
-    let _ = writeln!(out, "<h2>Alarms in successful runs, the highest composite first</h2>");
+    let shown = report.shown.name();
+    let _ =
+        writeln!(out, "<h2>Alarms in successful runs ({shown}), the highest composite first</h2>");
     if report.false_alarms.is_empty() {
         let _ = writeln!(out, "<p>None.</p>");
     }
     for alarm in &report.false_alarms {
         write_alarm(&mut out, alarm);
     }
-    let _ = writeln!(out, "<h2>Planted faults that were missed</h2>");
+    let _ = writeln!(out, "<h2>Planted faults that were missed ({shown})</h2>");
     if report.missed_plants.is_empty() {
         let _ = writeln!(out, "<p>None.</p>");
     }

@@ -36,6 +36,8 @@ pub struct Report {
     pub plants: Vec<PlantReport>,
     /// The targets, met or missed.
     pub verdicts: Vec<Verdict>,
+    /// The part that the texts below come from.
+    pub shown: Split,
     /// Successful runs in which the headline judge raised an alarm, the worst first.
     pub false_alarms: Vec<FalseAlarm>,
     /// Plants that the headline judge did not find.

@@ -4,7 +4,7 @@ use super::Report;
 use super::html::html;
 use super::json::json;
 use super::table::{Detail, table};
-use crate::corpus::{LabelledRun, LabelledStep, Outcome, OwnedStep, Task};
+use crate::corpus::{LabelledRun, LabelledStep, Outcome, OwnedStep, Split, Task};
 use crate::judge::{Fired, Judge, StepCount, Trace, TracedStep};
 use crate::measure::{Options, measure};
 
@@ -164,6 +164,20 @@ fn hostile_texts_stay_text() {
     }
     assert!(!page.contains("http"), "the page needs no network");
     assert!(page.contains("prefers-color-scheme: dark"));
+}
+
+#[test]
+fn held_out_texts_are_shown_only_on_request() {
+    let runs = corpus("small", "oops");
+    let held_out = |id: &str| runs.iter().any(|run| run.id == id && Split::HeldOut.holds(run));
+    for (shown, expected) in [(Split::Dev, false), (Split::All, true)] {
+        let options = Options { resamples: 10, shown, ..Options::default() };
+        let report = measure(&runs, &[&Oops], &options);
+        assert!(report.missed_plants.len() > 5);
+        let any = report.missed_plants.iter().any(|plant| held_out(&plant.run));
+        assert_eq!(any, expected, "{shown:?}");
+        assert!(report.false_alarms.iter().all(|alarm| expected || !held_out(&alarm.run)));
+    }
 }
 
 #[test]

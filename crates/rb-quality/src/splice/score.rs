@@ -41,7 +41,9 @@ pub(crate) fn score(
             .collect();
         reports.extend(rows(judge.name(), &found, options));
         if nth == 0 {
-            let not_found = found.iter().filter(|(_, found)| found.delay.is_none());
+            let not_found = found.iter().filter(|(spliced, found)| {
+                found.delay.is_none() && options.shown.holds(&spliced.run)
+            });
             missed.extend(not_found.map(|(spliced, _)| missed_plant(spliced)));
         }
     }
