@@ -1,10 +1,10 @@
 //! How runs of every length look on paper.
 
 use rb_engine::monitors::SuiteChoice;
-use rb_engine::weights::Weights;
+use rb_engine::rules::RulesConfig;
 use rb_wire::transcripts::{Run, RunStep};
 
-use super::super::judge::{Rules, judge};
+use super::super::judge::judge;
 use super::*;
 
 /// A run of so many steps that calls one tool, then two in turns.
@@ -15,7 +15,8 @@ fn shown(steps: usize, width: usize) -> String {
         ..RunStep::default()
     };
     let run = Run { steps: (0..steps).map(step).collect(), ..Run::default() };
-    let rules = Rules { suites: SuiteChoice::Heuristic, weights: Weights::default() };
+    let config = RulesConfig { suite: SuiteChoice::Heuristic, ..RulesConfig::default() };
+    let rules = config.check().expect("good rules");
     let subject = Subject { run_id: "r", file: "f", line: 1, outcome: None };
     anstream::adapter::strip_str(&page(&subject, &judge(&run, &rules), width)).to_string()
 }
