@@ -1,0 +1,6 @@
+//! Cases for the semantic monitors, written by hand: runs of many kinds of agents that a monitor must notice, and runs
+//! that look alike and must stay silent.
+//!
+//! Where the rule leaves the exact step open, a line says `any`; the run must be noticed at its last line.
+
+mod semantic_loop;
