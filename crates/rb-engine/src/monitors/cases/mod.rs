@@ -3,4 +3,5 @@
 //!
 //! Where the rule leaves the exact step open, a line says `any`; the run must be noticed at its last line.
 
+mod claim_contradiction;
 mod semantic_loop;
