@@ -5,3 +5,4 @@
 
 mod claim_contradiction;
 mod semantic_loop;
+mod verification_skip;
