@@ -4,5 +4,6 @@
 //! Where the rule leaves the exact step open, a line says `any`; the run must be noticed at its last line.
 
 mod claim_contradiction;
+mod cyclic_compression;
 mod semantic_loop;
 mod verification_skip;
