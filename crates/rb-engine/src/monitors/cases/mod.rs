@@ -5,5 +5,6 @@
 
 mod claim_contradiction;
 mod cyclic_compression;
+mod late_sprawl;
 mod semantic_loop;
 mod verification_skip;
