@@ -7,4 +7,5 @@ mod claim_contradiction;
 mod cyclic_compression;
 mod late_sprawl;
 mod semantic_loop;
+mod silent_topic_drift;
 mod verification_skip;
