@@ -255,3 +255,84 @@ fn a_supposition_is_no_statement() {
         ",
     );
 }
+
+#[test]
+fn a_new_test_is_red_on_purpose() {
+    check(
+        "claim_contradiction",
+        "
+        bash pytest -q => 1 failed, 10 passed | quiet
+        think The new test fails as wanted, the 10 existing tests pass. | quiet
+        ",
+    );
+}
+
+#[test]
+fn what_was_true_before_the_change() {
+    check(
+        "claim_contradiction",
+        "
+        bash pytest -q => 1 failed, 10 passed | quiet
+        think Before my change all tests passed. | quiet
+        ",
+    );
+}
+
+#[test]
+fn a_file_of_the_same_name_in_another_folder() {
+    check(
+        "claim_contradiction",
+        r#"
+        read_file {"path": "api/config.json"} => {"port": 1} | quiet
+        bash ls web => index.html main.js | quiet
+        think The file web/config.json does not exist. | quiet
+        "#,
+    );
+}
+
+#[test]
+fn a_key_is_missing_not_the_file() {
+    check(
+        "claim_contradiction",
+        r#"
+        read_file {"path": "api/config.json"} => {"port": 1} | quiet
+        think The timeout key is missing in config.json. | quiet
+        think In config.json the option does not exist. | quiet
+        "#,
+    );
+}
+
+#[test]
+fn a_file_that_had_to_be_created() {
+    check(
+        "claim_contradiction",
+        r#"
+        read_file {"path": "a.cfg"} => Error: file not found | quiet
+        edit_file {"path": "a.cfg", "content": "x=1"} => ok | quiet
+        think a.cfg did not exist, so I created it. | quiet
+        "#,
+    );
+}
+
+#[test]
+fn two_options_are_listed() {
+    check(
+        "claim_contradiction",
+        "
+        think Option A: the token is stored in the browser. Option B: the token is not stored in the browser. | quiet
+        think So, option A, the token is stored in the browser. | quiet
+        ",
+    );
+}
+
+#[test]
+fn a_state_changed_by_an_edit() {
+    check(
+        "claim_contradiction",
+        r#"
+        think Currently the header is not sent with redirects. | quiet
+        edit_file {"path": "a.py", "content": "x"} => ok | quiet
+        think Currently the header is sent with redirects. | quiet
+        "#,
+    );
+}

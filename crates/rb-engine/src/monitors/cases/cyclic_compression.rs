@@ -92,6 +92,20 @@ fn a_json_agent_starts_over_after_its_summary() {
     );
 }
 
+#[test]
+fn a_recap_around_the_same_red_test() {
+    check(
+        "cyclic_compression",
+        "
+        think So far: the parser fails on empty input and I do not know why. | quiet
+        bash pytest -q => 1 failed, 3 passed | quiet
+        think So far: the parser fails on empty input and I still do not know why. | quiet
+        bash pytest -q => 1 failed, 3 passed | quiet
+        think So far: the parser fails on empty input, and I do not know why. | FIRED
+        ",
+    );
+}
+
 // What must stay silent.
 
 #[test]
@@ -216,6 +230,36 @@ fn the_current_state_of_a_machine_is_no_recap() {
         get_tank {"id": "t1"} => {"level": 0.71, "alarm": null} | quiet
         think Let me check the current state of the main switch. | quiet
         get_switch {"id": "s1"} => {"position": "auto"} | quiet
+        "#,
+    );
+}
+
+#[test]
+fn a_summary_of_every_month() {
+    check(
+        "cyclic_compression",
+        "
+        think Summary of January: revenue 120, cost 80. | quiet
+        sql SELECT sum(x) FROM feb => 98 | quiet
+        think Summary of February: revenue 98, cost 70. | quiet
+        sql SELECT sum(x) FROM mar => 77 | quiet
+        think Summary of March: revenue 77, cost 60. | quiet
+        sql SELECT sum(x) FROM apr => 143 | quiet
+        think Summary of April: revenue 143, cost 90. | quiet
+        ",
+    );
+}
+
+#[test]
+fn a_question_about_compaction() {
+    check(
+        "cyclic_compression",
+        r#"
+        user Please explain what "the conversation was compacted" means in our logs and re-read the four files. | quiet
+        bash cat a => alpha line | quiet
+        bash cat b => beta line | quiet
+        bash cat c => gamma line | quiet
+        bash cat d => delta line | quiet
         "#,
     );
 }

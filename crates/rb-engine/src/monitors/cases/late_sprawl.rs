@@ -298,3 +298,102 @@ fn a_research_run_that_never_changes_anything() {
         "#,
     );
 }
+
+#[test]
+fn a_user_opens_new_tickets() {
+    check_after(
+        SHELL,
+        r#"
+        user Now please look into the mobile app: the icon is blurry. | quiet
+        bash cat mobile/ios/Podfile => platform :ios | quiet
+        bash ls mobile/android/drawable => launcher.png | quiet
+        bash identify launcher.png => PNG 48x48 | quiet
+        user And the newsletter has a wrong footer. | quiet
+        bash cat newsletter/footer.mjml => <mj-text/> | quiet
+        bash cat branding/address.json => {"street": "x"} | quiet
+        user Also renew the certificate. | quiet
+        bash openssl x509 -in /etc/tls/gateway.pem => notAfter | quiet
+        bash cat /etc/letsencrypt/renewal.conf => renew = 30 | quiet
+        bash systemctl reload haproxy => (no output) | quiet
+        bash cat /etc/haproxy/haproxy.cfg => bind *:443 | quiet
+        "#,
+    );
+}
+
+#[test]
+fn documents_and_charts_that_belong_to_the_change() {
+    check_after(
+        JSON,
+        r#"
+        Next come the docs, the changelog and the deployment chart, as the plan said. :: read_file {"path": "docs/checkout.md"} => # Checkout | quiet
+        edit_file {"path": "docs/checkout.md", "content": "x"} => ok | quiet
+        edit_file {"path": "CHANGELOG.md", "content": "x"} => ok | quiet
+        read_file {"path": "charts/values.yaml"} => replicas: 3 | quiet
+        edit_file {"path": "charts/values.yaml", "content": "x"} => ok | quiet
+        edit_file {"path": "i18n/messages.json", "content": "x"} => ok | quiet
+        edit_file {"path": ".github/workflows/ci.yml", "content": "x"} => ok | quiet
+        edit_file {"path": "openapi/shop.yaml", "content": "x"} => ok | quiet
+        edit_file {"path": "storybook/Coupon.stories.tsx", "content": "x"} => ok | quiet
+        "#,
+    );
+}
+
+#[test]
+fn a_feature_built_file_by_file() {
+    check_after(
+        JSON,
+        r#"
+        write_file {"path": "src/wishlist.ts", "content": "x"} => ok | quiet
+        write_file {"path": "src/giftcard.ts", "content": "x"} => ok | quiet
+        write_file {"path": "src/refund.ts", "content": "x"} => ok | quiet
+        write_file {"path": "src/invoice.ts", "content": "x"} => ok | quiet
+        write_file {"path": "src/shipping.ts", "content": "x"} => ok | quiet
+        write_file {"path": "src/loyalty.ts", "content": "x"} => ok | quiet
+        write_file {"path": "src/inventory.ts", "content": "x"} => ok | quiet
+        write_file {"path": "src/analytics.ts", "content": "x"} => ok | quiet
+        "#,
+    );
+}
+
+#[test]
+fn a_shop_assistant_with_many_wishes() {
+    check(
+        "late_sprawl",
+        r#"
+        get_order {"id": "W1"} => {"item": "lamp"} | quiet
+        cancel_order {"id": "W1"} => {"ok": true} | quiet
+        get_order {"id": "W1"} => {"state": "cancelled"} | quiet
+        get_order {"id": "W2"} => {"item": "desk"} | quiet
+        cancel_order {"id": "W2"} => {"ok": true} | quiet
+        get_order {"id": "W3"} => {"item": "chair"} | quiet
+        cancel_order {"id": "W3"} => {"ok": true} | quiet
+        get_order {"id": "W4"} => {"item": "sofa"} | quiet
+        cancel_order {"id": "W4"} => {"ok": true} | quiet
+        search_products {"query": "espresso machine"} => 3 found | quiet
+        search_products {"query": "garden hose"} => 1 found | quiet
+        search_products {"query": "running shoes"} => 9 found | quiet
+        search_products {"query": "bluetooth speaker"} => 9 found | quiet
+        search_products {"query": "winter jacket"} => 9 found | quiet
+        search_products {"query": "yoga mattress"} => 9 found | quiet
+        search_products {"query": "kids bicycle"} => 9 found | quiet
+        search_products {"query": "cast iron skillet"} => 9 found | quiet
+        "#,
+    );
+}
+
+#[test]
+fn one_hypothesis_after_the_other() {
+    check_after(
+        SHELL,
+        r"
+        bash pytest -q tests/slow => 1 failed, 12 passed\nE   OSError: [Errno 24] Too many open files | quiet
+        bash ulimit -n => 256 | quiet
+        bash cat /proc/sys/fs/file-max => 9223372 | quiet
+        bash ls /proc/self/fd => 0 1 2 | quiet
+        bash lsof -p 4121 => python 4121 FIFO | quiet
+        bash cat /etc/security/limits.conf => * soft nofile 256 | quiet
+        bash cat conftest.py => import tempfile | quiet
+        bash strace -c -p 4121 => openat 800 | quiet
+        ",
+    );
+}

@@ -111,6 +111,53 @@ fn a_commit_is_no_check() {
     );
 }
 
+#[test]
+fn an_answer_file_nobody_looked_at() {
+    check(
+        "verification_skip",
+        "
+        bash echo 42 > /app/answer.txt => (no output) | quiet
+        finish {} => ok | FIRED
+        ",
+    );
+}
+
+#[test]
+fn a_todo_list_is_no_check() {
+    check(
+        "verification_skip",
+        r#"
+        edit_file {"path": "a.py", "content": "x"} => ok | quiet
+        TodoWrite {"todos": [{"content": "fix", "status": "completed"}]} => ok | quiet
+        think Everything is finished and works as expected. | FIRED
+        "#,
+    );
+}
+
+#[test]
+fn an_echo_is_no_check() {
+    check(
+        "verification_skip",
+        r#"
+        edit_file {"path": "a.py", "content": "x"} => ok | quiet
+        bash echo done => done | quiet
+        submit {} => ok | FIRED
+        "#,
+    );
+}
+
+#[test]
+fn asking_for_a_version_is_no_check() {
+    check(
+        "verification_skip",
+        r#"
+        edit_file {"path": "a.py", "content": "x"} => ok | quiet
+        bash python --version => Python 3.12 | quiet
+        submit {} => ok | FIRED
+        "#,
+    );
+}
+
 // What must stay silent.
 
 #[test]
@@ -240,6 +287,53 @@ fn a_browser_looks_at_the_page() {
         Write {"file_path": "site/index.html", "content": "<h1>Menu</h1>"} => File created successfully | quiet
         browser_navigate {"url": "file:///site/index.html"} => Page title: Menu\n# Menu | quiet
         think The page is ready. | quiet
+        "#,
+    );
+}
+
+#[test]
+fn said_while_the_tests_are_started() {
+    check(
+        "verification_skip",
+        r#"
+        edit_file {"path": "a.py", "content": "x"} => ok | quiet
+        The fix is complete. Let me run the tests. :: bash pytest -q => 3 passed | quiet
+        "#,
+    );
+}
+
+#[test]
+fn the_editor_reports_no_problems() {
+    check(
+        "verification_skip",
+        r#"
+        edit_file {"path": "a.ts", "content": "x"} => ok | quiet
+        get_diagnostics {"path": "a.ts"} => No problems found. | quiet
+        think The fix is complete. | quiet
+        "#,
+    );
+}
+
+#[test]
+fn the_changed_line_was_searched_for() {
+    check(
+        "verification_skip",
+        "
+        bash sed -i 's/80/81/' conf/a.conf => (no output) | quiet
+        bash grep -n listen conf/a.conf => 3:listen 81; | quiet
+        think Done. The port is 81. | quiet
+        ",
+    );
+}
+
+#[test]
+fn the_server_was_asked() {
+    check(
+        "verification_skip",
+        r#"
+        edit_file {"path": "server.js", "content": "x"} => ok | quiet
+        bash node server.js & sleep 1; curl -s localhost:3000 => hello world | quiet
+        think The endpoint is ready. | quiet
         "#,
     );
 }
