@@ -5,6 +5,9 @@
 //! think <thought>                   | <reading> [FIRED]
 //! user <what a person says>         | <reading> [FIRED]
 //! ```
+//!
+//! A reading may be `quiet`, `FIRED` or `any` where the score does not matter. `\n` and `\t` in an observation stand for
+//! a new line and a tab.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -29,7 +32,9 @@ pub(crate) fn check_task(monitor: &str, task: &str, fixture: &str) {
     let (mut want, mut got) = (String::new(), String::new());
     for line in fixture.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (text, expected) = line.rsplit_once('|').expect("`| reading` at the end");
-        let assessment = panel.observe(&parse(text.trim()));
+        let answer = text.split_once("=>").map_or("", |(_, answer)| answer.trim());
+        let answer = answer.replace("\\n", "\n").replace("\\t", "\t");
+        let assessment = panel.observe(&parse(text.trim(), &answer));
         let reading = assessment
             .readings
             .iter()
@@ -45,8 +50,11 @@ pub(crate) fn check_task(monitor: &str, task: &str, fixture: &str) {
         // Where only the alarm matters, the fixture says `quiet`.
         let quiet = expected.trim() == "quiet" && !reading.fired;
         let shown = if quiet { "quiet".to_owned() } else { format!("{:.2}{fired}", reading.score) };
-        let shown =
-            if expected.trim() == "FIRED" && reading.fired { "FIRED".to_owned() } else { shown };
+        let shown = match expected.trim() {
+            "FIRED" if reading.fired => "FIRED".to_owned(),
+            "any" => "any".to_owned(),
+            _ => shown,
+        };
         let _ = writeln!(got, "{} | {shown}", text.trim());
     }
     assert_eq!(want, got);
@@ -57,17 +65,17 @@ pub(crate) fn repeat(times: u32, line: impl Fn(u32) -> String) -> String {
     (0..times).map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn parse(line: &str) -> Step<'_> {
+fn parse<'a>(line: &'a str, answer: &'a str) -> Step<'a> {
     if let Some(thought) = line.strip_prefix("think ") {
         return Step::thought(thought);
     }
     if let Some(user_input) = line.strip_prefix("user ") {
         return Step { user_input, ..Step::default() };
     }
-    let (call, observation) = line.split_once("=>").expect("`call => observation`");
+    let (call, _) = line.split_once("=>").expect("`call => observation`");
     let (thought, call) = call.split_once("::").unwrap_or(("", call));
     let (tool, input) = call.trim().split_once(' ').unwrap_or((call.trim(), ""));
     Step::thought(thought.trim())
         .with_action(tool, Input::Text(input.trim()))
-        .with_observation(observation.trim())
+        .with_observation(answer)
 }

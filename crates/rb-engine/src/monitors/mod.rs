@@ -290,6 +290,9 @@ impl MonitorSettings {
 }
 
 #[cfg(test)]
+mod cases;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
