@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use rb_engine::monitors::{ALL, MonitorSettings, MonitorSpec, Panel, Suite, SuiteChoice};
+use rb_engine::monitors::{ALL, MonitorSpec, Panel, Suite};
+use rb_engine::rules::Rules;
 use rb_engine::step::{Input, Step};
 use rb_engine::weights::{Profile, Weights};
 
@@ -72,7 +73,7 @@ fn monitors() -> Result<String> {
         let rows: Vec<&MonitorSpec> = ALL.into_iter().filter(|spec| spec.suite == suite).collect();
         write!(page, "\n## Suite `{}`\n\n{}\n\n", suite.name(), about(suite))?;
         page.push_str(&table(&rows)?);
-        for spec in rows.into_iter().filter(|spec| spec.is_available()) {
+        for spec in rows {
             write!(page, "\n### `{}`\n\n{}", spec.id, opening_comment(spec)?)?;
             if let Some(advice) = sample_advice(spec) {
                 write!(page, "\n**What the agent is told**, for example:\n\n> {advice}\n")?;
@@ -97,7 +98,7 @@ fn table(rows: &[&MonitorSpec]) -> Result<String> {
     for (name, _) in &profiles {
         write!(table, " `{name}` |")?;
     }
-    table.push_str(" available |\n|---|---|---|--:|--:|--:|--:|---|\n");
+    table.push_str("\n|---|---|---|--:|--:|--:|--:|\n");
     for spec in rows {
         write!(
             table,
@@ -107,7 +108,7 @@ fn table(rows: &[&MonitorSpec]) -> Result<String> {
         for (_, weights) in &profiles {
             write!(table, " {:.2} |", weights.get(spec.id).unwrap_or_default())?;
         }
-        writeln!(table, " {} |", if spec.is_available() { "yes" } else { "not yet" })?;
+        table.push('\n');
     }
     Ok(table)
 }
@@ -151,6 +152,9 @@ fn with_values(line: &str, source: &str) -> String {
     text
 }
 
+/// What the user asked for in [`MESSY_RUN`].
+const TASK: &str = "Make the parser read the last token.";
+
 /// A short run in which most things that can go wrong do.
 const MESSY_RUN: [(&str, &str, &str, &str); 13] = [
     ("Reading the parser first.", "read_file", "src/parser.py", "def parse(text): ..."),
@@ -175,8 +179,7 @@ const MESSY_RUN: [(&str, &str, &str, &str); 13] = [
 
 /// What the monitor says when it first fires in [`MESSY_RUN`]; one that does not fire there has no sample.
 fn sample_advice(spec: &MonitorSpec) -> Option<String> {
-    let mut panel =
-        Panel::new(SuiteChoice::Both, &MonitorSettings::default(), Weights::default(), None);
+    let mut panel = Panel::new(&Rules::default(), TASK);
     MESSY_RUN.into_iter().find_map(|(thought, tool, input, observation)| {
         let step = Step::thought(thought)
             .with_action(tool, Input::Text(input))
