@@ -1,13 +1,13 @@
 //! Prints what embedding and searching cost here: `cargo bench -p rb-embed`.
 //!
 //! Machines differ and are shared, so the search is timed beside a plain scan of floats in the same
-//! run; read the ratio. With `--test` (as `cargo test --benches` calls it) everything runs once,
-//! small.
+//! run; read the ratio. With `RB_TEST_MINILM` set to the folder of a model, the transformer is timed
+//! too. Run as a test (`cargo test --benches`) it does everything once, small.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use rb_embed::{DIMS, Index, Owner, Vector, Wanted, embed};
+use rb_embed::{DIMS, Index, Owner, Transformer, Vector, Wanted, embed};
 
 /// An organisation's share of the vectors: one in a hundred.
 const ORGS: u32 = 100;
@@ -15,7 +15,7 @@ const ORGS: u32 = 100;
 const TWELVE_PIECES: &str = "the request failed again with the same error as in step 4";
 
 fn main() {
-    let small = std::env::args().any(|argument| argument == "--test");
+    let small = std::env::args().all(|argument| argument != "--bench");
     let (rows, rounds) = if small { (1_000, 2) } else { (100_000, 200) };
     print_line(&format!("{:<44}{:>12}", "embedding one text", "median"));
     let long = long_text();
@@ -23,7 +23,25 @@ fn main() {
         let cost = median(rounds * 50, || drop(black_box(embed(black_box(text)))));
         print_line(&format!("  {name:<42}{cost:>12.2?}"));
     }
+    transformer_rows(&long, if small { 1 } else { 20 });
     search_table(rows, rounds);
+}
+
+/// Only where somebody has the model and says where.
+fn transformer_rows(long: &str, rounds: u32) {
+    let Some(folder) = std::env::var_os("RB_TEST_MINILM") else { return };
+    let start = Instant::now();
+    let model = match Transformer::open(folder.as_ref()) {
+        Ok(model) => model,
+        Err(error) => return print_line(&format!("  no transformer: {error}")),
+    };
+    print_line(&format!("  {:<42}{:>12.2?}", "transformer, loading", start.elapsed()));
+    for (name, text) in
+        [("transformer, 12 pieces", TWELVE_PIECES), ("transformer, 118 pieces", long)]
+    {
+        let cost = median(rounds, || drop(black_box(model.embed(black_box(text)))));
+        print_line(&format!("  {name:<42}{cost:>12.2?}"));
+    }
 }
 
 fn search_table(rows: u32, rounds: u32) {

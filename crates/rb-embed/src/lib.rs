@@ -31,6 +31,8 @@ mod piece_hash;
 mod pieces;
 /// Exact search, grouped by organisation.
 mod search;
+/// The second embedder: a transformer from a folder the user points to.
+mod transformer;
 /// A direction in meaning: what every embedder returns.
 mod vector;
 /// Text into words.
@@ -40,4 +42,5 @@ pub use calibrate::{Calibration, similarity};
 pub use packed::{DIMS, embed};
 pub use pieces::{PIECES_MAX, TEXT_BYTES_MAX};
 pub use search::{Hit, Index, Owner, Wanted, WrongDims};
+pub use transformer::{Transformer, TransformerError};
 pub use vector::Vector;

@@ -9,7 +9,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::budget::Level;
-use crate::facts::Facts;
 use crate::fsm::{Fsm, State};
 use crate::gate::Gate;
 use crate::guidance::fragment::{Fragment, Item};
@@ -21,9 +20,8 @@ use crate::record::{
     THOUGHT_PREVIEW_CHARS_MAX,
 };
 use crate::rules::Rules;
-use crate::score;
 use crate::step::Step;
-use crate::text::{head, is_blank, shown, tail};
+use crate::text::{head, shown, tail};
 
 /// How many thoughts back an E1 or E2 look-up describes the situation.
 const E1_THOUGHTS: usize = 3;
@@ -49,7 +47,6 @@ pub struct Run {
     thoughts: VecDeque<String>,
     /// What the monitors said of the newest steps; kept for a call that is made again.
     latest: Assessment,
-    difficulty: Option<f64>,
 }
 
 /// What the engine wants before the next model call: answers to `queries`, then [`Run::plan`].
@@ -123,7 +120,6 @@ impl Run {
             injections: 0,
             thoughts: VecDeque::new(),
             latest: Assessment::default(),
-            difficulty: None,
             rules,
         }
     }
@@ -163,7 +159,7 @@ impl Run {
         let mut ask = Ask {
             call,
             state,
-            difficulty: self.difficulty,
+            difficulty: self.latest.difficulty,
             assessment: self.latest.clone(),
             queries: Vec::new(),
             advice: Vec::new(),
@@ -287,20 +283,17 @@ impl Run {
         self.gate.note(self.latest.fired().next().is_some(), self.latest.composite);
     }
 
-    /// Score, machine, monitors: in this order, for every step.
+    /// One step: how hard it looks moves the machine, and the monitors read.
     fn observe_one(&mut self, step: &Step<'_>) -> Assessment {
-        let facts = Facts::of(*step);
         self.steps = self.steps.saturating_add(1);
-        self.difficulty =
-            (!is_blank(step.thought)).then(|| score::from_words(step.thought, &facts.thought));
-        if let Some(difficulty) = self.difficulty {
+        let assessment = self.panel.observe(step);
+        if let Some(difficulty) = assessment.difficulty {
             self.fsm.advance(difficulty);
             if self.thoughts.len() == E2_THOUGHTS {
                 self.thoughts.pop_front();
             }
             self.thoughts.push_back(tail(step.thought, THOUGHT_CHARS_MAX).to_owned());
         }
-        let assessment = self.panel.observe_facts(&facts);
         for (count, reading) in self.fired_steps.iter_mut().zip(&assessment.readings) {
             *count = count.saturating_add(u32::from(reading.fired));
         }

@@ -2,6 +2,7 @@
 
 use super::pairs::{Half, Label, fit, passing, scored};
 use super::*;
+use crate::transformer::Transformer;
 
 #[test]
 fn the_pairs_are_many_and_balanced() {
@@ -54,4 +55,23 @@ fn a_gate_and_its_cosine_are_two_ways_to_say_one_thing() {
 fn the_same_words_pass_every_gate_and_no_words_pass_none() {
     assert!(similarity("the tool call times out", "The tool call times out!") > 0.9);
     assert!(similarity("", "anything") < 0.05);
+}
+
+/// The model is not in the repository: the test needs a folder that has it.
+#[test]
+fn the_constants_for_minilm_are_what_the_fit_gives() {
+    let Some(folder) = std::env::var_os("RB_TEST_MINILM") else {
+        println!("skipped: RB_TEST_MINILM does not point to a folder with all-MiniLM-L6-v2");
+        return;
+    };
+    let model = Transformer::open(folder.as_ref()).expect("a model");
+    let pairs = scored(|text| model.embed(text).expect("a vector"));
+    let (steepness, midpoint) = fit(&pairs);
+    println!("MiniLM: steepness {steepness:.4}, midpoint {midpoint:.4}");
+    for gate in [0.8, 0.7] {
+        let cosine_min = Calibration::MINILM.cosine_at(gate);
+        println!("gate {gate} (cosine {cosine_min:.3}): {:.2?}", passing(&pairs, cosine_min));
+    }
+    assert!((steepness - f64::from(Calibration::MINILM.steepness)).abs() < 0.01, "{steepness}");
+    assert!((midpoint - f64::from(Calibration::MINILM.midpoint)).abs() < 0.001, "{midpoint}");
 }

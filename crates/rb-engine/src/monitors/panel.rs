@@ -8,7 +8,9 @@ use crate::evidence::Evidence;
 use crate::facts::Facts;
 use crate::rules::Rules;
 use crate::scene::Past;
+use crate::score;
 use crate::step::{Step, StepIndex};
+use crate::text::is_blank;
 use crate::weights::Weights;
 
 /// What one monitor reads after one step.
@@ -32,9 +34,11 @@ impl Reading {
     }
 }
 
-/// All readings after one step.
+/// What one step says: how hard it looks, and all readings after it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Assessment {
+    /// How hard the thought looks; `None` where there is none.
+    pub difficulty: Option<f64>,
     /// One a monitor that watches, in the order of the table.
     pub readings: Vec<Reading>,
     /// The weighted sum of a suite's scores, to four decimals; with two suites, the larger sum.
@@ -42,7 +46,7 @@ pub struct Assessment {
 }
 
 impl Assessment {
-    /// The worse of two assessments by the same panel, monitor by monitor.
+    /// The worse of two assessments by the same panel, monitor by monitor; the difficulty is the later one's.
     pub(crate) fn worse(mut self, other: Self) -> Self {
         for (mine, theirs) in self.readings.iter_mut().zip(other.readings) {
             if theirs.score >= mine.score {
@@ -50,6 +54,7 @@ impl Assessment {
             }
         }
         self.composite = self.composite.max(other.composite);
+        self.difficulty = other.difficulty;
         self
     }
 
@@ -127,14 +132,11 @@ impl Panel {
 
     /// Takes the next step and reads every monitor.
     pub fn observe(&mut self, step: &Step<'_>) -> Assessment {
-        self.observe_facts(&Facts::of(*step))
-    }
-
-    pub(crate) fn observe_facts(&mut self, facts: &Facts<'_>) -> Assessment {
+        let facts = Facts::of(*step);
         let at = self.next;
         self.next = StepIndex(at.0.saturating_add(1));
-        let scene = self.past.as_mut().map(|past| past.look(&facts.step));
-        let facts = Facts { scene: scene.as_ref().zip(self.past.as_ref()), ..*facts };
+        let scene = self.past.as_mut().map(|past| past.look(step));
+        let facts = Facts { scene: scene.as_ref().zip(self.past.as_ref()), ..facts };
         let fire_at = self.fire_at;
         let read = |slot: &mut Slot| {
             let Sign { score, mut evidence } = slot.observe(at, &facts);
@@ -145,11 +147,13 @@ impl Panel {
             Reading { monitor: slot.spec, score, fired, evidence }
         };
         let readings: Vec<Reading> = self.slots.iter_mut().map(read).collect();
+        let thought = facts.step.thought;
+        let difficulty = (!is_blank(thought)).then(|| score::from_words(thought, &facts.thought));
         if let (Some(past), Some(scene)) = (&mut self.past, scene) {
             past.keep(at, scene);
         }
         let composite = self.composite(&readings);
-        Assessment { readings, composite }
+        Assessment { difficulty, readings, composite }
     }
 
     /// The advice of a monitor was shown: it judges what comes next afresh.

@@ -49,8 +49,8 @@ const TROUBLE_MAX: f64 = 0.45;
 const QUIET_START: f64 = 10.0;
 
 /// Scores by how often something has happened; index 0 and 1 are nothing.
-const AGAIN: [f64; 7] = [0.0, 0.0, 0.25, 0.45, 0.65, 0.85, 1.0];
-const IN_A_ROW: [f64; 6] = [0.0, 0.0, 0.35, 0.65, 0.85, 1.0];
+const AGAIN: [f64; 7] = [0.0, 0.0, 0.20, 0.35, 0.50, 0.70, 1.0];
+const IN_A_ROW: [f64; 7] = [0.0, 0.0, 0.25, 0.45, 0.65, 0.85, 1.0];
 const REWORDED: [f64; 6] = [0.0, 0.0, 0.30, 0.62, 0.80, 1.0];
 const SAME_ERROR: [f64; 7] = [0.0, 0.0, 0.20, 0.40, 0.55, 0.70, 0.90];
 const NO_NEWS: [f64; 10] = [0.0, 0.0, 0.0, 0.15, 0.25, 0.35, 0.50, 0.65, 0.80, 1.0];

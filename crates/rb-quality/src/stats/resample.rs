@@ -1,0 +1,79 @@
+//! Drawing tasks with replacement: the bootstrap that respects runs of the same task.
+
+use std::collections::BTreeMap;
+
+use crate::dice::Dice;
+
+/// How often each task was drawn, for every draw of a whole corpus.
+///
+/// It is made once a set and shared by all its statistics.
+#[derive(Debug, Clone)]
+pub struct Resamples {
+    draws: Vec<Vec<f64>>,
+}
+
+impl Resamples {
+    /// `count` draws of `tasks` tasks out of as many.
+    pub fn new(tasks: usize, count: usize, seed: u64) -> Self {
+        let mut dice = Dice::for_purpose(seed, &["resample"]);
+        let draw = |_| {
+            let mut times = vec![0.0; tasks];
+            for _ in 0..tasks {
+                if let Some(task) = times.get_mut(dice.below(tasks)) {
+                    *task += 1.0;
+                }
+            }
+            times
+        };
+        Self { draws: (0..count).map(draw).collect() }
+    }
+
+    /// For every draw, how often each task is in it.
+    pub fn iter(&self) -> impl Iterator<Item = &[f64]> {
+        self.draws.iter().map(Vec::as_slice)
+    }
+
+    /// A sum of numerators over a sum of denominators, for every draw; `parts` are (task, above, below).
+    pub fn ratios(&self, parts: &[(usize, f64, f64)]) -> Vec<f64> {
+        let ratio = |times: &[f64]| {
+            let (mut above, mut below) = (0.0, 0.0);
+            for (task, part_above, part_below) in parts {
+                let times = times.get(*task).copied().unwrap_or(0.0);
+                above += times * part_above;
+                below += times * part_below;
+            }
+            above / below
+        };
+        self.iter().map(ratio).collect()
+    }
+}
+
+/// The tasks of a corpus, numbered in the order of their keys.
+pub fn number_tasks<'a>(keys: impl Iterator<Item = &'a str>) -> (Vec<usize>, usize) {
+    let keys: Vec<&str> = keys.collect();
+    let mut numbers: BTreeMap<&str, usize> = keys.iter().map(|key| (*key, 0)).collect();
+    for (number, slot) in numbers.values_mut().enumerate() {
+        *slot = number;
+    }
+    let tasks = keys.iter().map(|key| numbers.get(key).copied().unwrap_or(0)).collect();
+    (tasks, numbers.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_draw_has_as_many_tasks_as_the_corpus() {
+        let resamples = Resamples::new(40, 20, 1);
+        assert!(resamples.iter().all(|times| times.iter().sum::<f64>() == 40.0));
+        let first: Vec<_> = resamples.iter().next().expect("a draw").to_vec();
+        assert_ne!(first, vec![1.0; 40]);
+        assert_eq!(Resamples::new(0, 3, 1).iter().count(), 3);
+    }
+
+    #[test]
+    fn tasks_are_numbered_by_key() {
+        assert_eq!(number_tasks(["b", "a", "b"].into_iter()), (vec![1, 0, 1], 2));
+    }
+}

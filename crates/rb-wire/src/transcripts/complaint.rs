@@ -1,0 +1,82 @@
+//! What was wrong with a transcript, where, and what to do about it.
+
+use std::fmt;
+
+/// Something an importer could not take as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Complaint {
+    /// Counted from 1 within the bytes the importer was given.
+    pub line: u64,
+    /// What it was.
+    pub trouble: Trouble,
+}
+
+impl Complaint {
+    /// Something was left out, a whole line or some steps. Otherwise it was only mended.
+    pub fn is_loss(&self) -> bool {
+        match self.trouble {
+            Trouble::NotJson { .. }
+            | Trouble::NotAnObject { .. }
+            | Trouble::NoSteps
+            | Trouble::StepsNotAList { .. }
+            | Trouble::StepsNotObjects { .. } => true,
+            Trouble::NotUnicode | Trouble::NotANumber => false,
+        }
+    }
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.trouble)
+    }
+}
+
+/// The kinds of trouble. Each message says what was wrong and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    /// The line is not JSON.
+    #[error(
+        "not JSON ({detail}, column {column}); every line must be one run, a whole JSON object"
+    )]
+    NotJson {
+        /// What the parser says.
+        detail: String,
+        /// Where, in bytes from 1.
+        column: usize,
+    },
+    /// The line is JSON but not an object.
+    #[error(
+        "{found}, where a run was expected; write one object a line: {{\"run_id\": …, \"steps\": […]}}"
+    )]
+    NotAnObject {
+        /// What it is instead.
+        found: &'static str,
+    },
+    /// There is no list of steps.
+    #[error("the run has no `steps`; give it a list, which may be empty")]
+    NoSteps,
+    /// `steps` is something else than a list.
+    #[error("`steps` is {found}; it must be a list of objects")]
+    StepsNotAList {
+        /// What it is instead.
+        found: &'static str,
+    },
+    /// Some steps are not objects.
+    #[error(
+        "`steps` that are not objects: {count}, the first is number {first}; each counts as a step in which nothing happened"
+    )]
+    StepsNotObjects {
+        /// The first of them, counted from 0.
+        first: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// Bytes or escapes that are no characters.
+    #[error(
+        "not valid Unicode; what could not be read was replaced by \u{fffd}; write the file as UTF-8"
+    )]
+    NotUnicode,
+    /// Python's spelling of numbers that JSON does not have.
+    #[error("`NaN` and `Infinity` are not JSON; they were read as null")]
+    NotANumber,
+}

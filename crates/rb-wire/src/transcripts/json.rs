@@ -1,0 +1,199 @@
+//! JSON values that are looked at one by one, without a tree and without recursion.
+//!
+//! A value is kept as its raw text until it is known to be wanted. So the last of several equal keys
+//! wins, a value of the wrong type costs nothing but itself, and nesting of any depth is passed over.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+/// What kind of value a JSON text holds, in words, judged by its first character.
+pub(super) fn kind(json: &str) -> &'static str {
+    match json.as_bytes().first() {
+        Some(b'{') => "an object",
+        Some(b'[') => "a list",
+        Some(b'"') => "a string",
+        Some(b't' | b'f') => "true or false",
+        Some(b'n') => "null",
+        _ => "a number",
+    }
+}
+
+/// The text of a string; `None` for anything else. Sets `mended` where it had to be mended.
+pub(super) fn text<'a>(value: &'a RawValue, mended: &mut bool) -> Option<Cow<'a, str>> {
+    let inside = value.get().strip_prefix('"')?.strip_suffix('"')?;
+    if !inside.contains('\\') {
+        return Some(Cow::Borrowed(inside));
+    }
+    if let Ok(text) = serde_json::from_str(value.get()) {
+        return Some(Cow::Owned(text));
+    }
+    *mended = true;
+    serde_json::from_str(&without_lone_surrogates(value.get())).ok().map(Cow::Owned)
+}
+
+/// The text of a string or a number; `None` for anything else.
+pub(super) fn text_or_number<'a>(value: &'a RawValue, mended: &mut bool) -> Option<Cow<'a, str>> {
+    match value.get().as_bytes().first() {
+        Some(b'-' | b'0'..=b'9') => Some(Cow::Borrowed(value.get())),
+        _ => text(value, mended),
+    }
+}
+
+/// The first value of a list; `None` for anything else and for an empty list.
+pub(super) fn first_of_list<'a>(value: &'a RawValue, mended: &mut bool) -> Option<Cow<'a, str>> {
+    let rest = value.get().strip_prefix('[')?;
+    // Reads one value and leaves what follows it.
+    let first = serde_json::Deserializer::from_str(rest).into_iter::<&'a RawValue>().next()?;
+    text(first.ok()?, mended)
+}
+
+/// Whether Python would take the value as true.
+pub(super) fn is_truthy(value: &RawValue) -> bool {
+    let json = value.get();
+    let holds_something = |end: char| !json[1..].trim_start().starts_with(end);
+    match json.as_bytes().first() {
+        Some(b't') => true,
+        Some(b'f' | b'n') | None => false,
+        Some(b'"') => json.len() > 2,
+        Some(b'[') => holds_something(']'),
+        Some(b'{') => holds_something('}'),
+        Some(_) => json.parse::<f64>().is_ok_and(|number| number != 0.0),
+    }
+}
+
+/// JSON in which every half of a surrogate pair that stands alone is the escape of U+FFFD.
+fn without_lone_surrogates(json: &str) -> String {
+    let mut mended = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find('\\') {
+        mended.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let escape = match surrogate(rest) {
+            None => rest.chars().nth(1).map_or(1, |c| 1 + c.len_utf8()),
+            Some(Half::High) if surrogate(&rest[6..]) == Some(Half::Low) => 12,
+            Some(Half::High | Half::Low) => {
+                mended.push_str("\\ufffd");
+                rest = &rest[6..];
+                continue;
+            }
+        };
+        mended.push_str(&rest[..escape]);
+        rest = &rest[escape..];
+    }
+    mended.push_str(rest);
+    mended
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Half {
+    High,
+    Low,
+}
+
+/// Which half of a surrogate pair is escaped at the beginning of the text, if any.
+fn surrogate(json: &str) -> Option<Half> {
+    let digits = json.strip_prefix("\\u")?.get(..4)?;
+    match u16::from_str_radix(digits, 16).ok()? {
+        0xd800..=0xdbff => Some(Half::High),
+        0xdc00..=0xdfff => Some(Half::Low),
+        _ => None,
+    }
+}
+
+/// JSON in which `NaN`, `Infinity` and `-Infinity` are null; `None` if there are none.
+pub(super) fn without_nan(json: &str) -> Option<String> {
+    let mut mended = String::new();
+    let (mut kept, mut at) = (0, 0);
+    let bytes = json.as_bytes();
+    while let Some(&byte) = bytes.get(at) {
+        if byte == b'"' {
+            at = end_of_string(bytes, at);
+            continue;
+        }
+        let word = ["NaN", "Infinity", "-Infinity"]
+            .into_iter()
+            .find(|word| bytes[at..].starts_with(word.as_bytes()));
+        let Some(word) = word else {
+            at += 1;
+            continue;
+        };
+        mended.push_str(&json[kept..at]);
+        mended.push_str("null");
+        at += word.len();
+        kept = at;
+    }
+    if kept == 0 {
+        return None;
+    }
+    mended.push_str(&json[kept..]);
+    Some(mended)
+}
+
+/// Just behind the string that begins at `start`.
+fn end_of_string(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(json: &str) -> &RawValue {
+        serde_json::from_str(json).expect("JSON")
+    }
+
+    #[test]
+    fn truth_is_that_of_python() {
+        for json in
+            ["true", "1", "-0.5", "1e999", "\"false\"", "\" \"", "[0]", "[ null ]", "{\"a\":0}"]
+        {
+            assert!(is_truthy(raw(json)), "{json}");
+        }
+        for json in
+            ["false", "null", "0", "-0", "0.0", "0e5", "1e-999", "\"\"", "[]", "[ \t]", "{ }"]
+        {
+            assert!(!is_truthy(raw(json)), "{json}");
+        }
+    }
+
+    #[test]
+    fn lone_halves_are_replaced_and_pairs_are_not() {
+        let cases = [
+            (r#""plain""#, "plain", false),
+            (r#""a\nb""#, "a\nb", false),
+            (r#""\ud83d\ude00""#, "😀", false),
+            (r#""a\ud800b""#, "a\u{fffd}b", true),
+            (r#""\udc00\ud800""#, "\u{fffd}\u{fffd}", true),
+            (r#""\ud800\ud83d\ude00""#, "\u{fffd}😀", true),
+            (r#""\\ud800 \uD800""#, "\\ud800 \u{fffd}", true),
+            (r#""\ud800é\"""#, "\u{fffd}é\"", true),
+        ];
+        for (json, expected, expected_mended) in cases {
+            let mut mended = false;
+            assert_eq!(text(raw(json), &mut mended).as_deref(), Some(expected), "{json}");
+            assert_eq!(mended, expected_mended, "{json}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_json_lacks_become_null() {
+        let cases = [
+            (r#"{"a": NaN, "b": [-Infinity,Infinity]}"#, Some(r#"{"a": null, "b": [null,null]}"#)),
+            (r#"{"NaN": "a \" NaN"}"#, None),
+            (r#"{"a": NaN, "unclosed \"#, Some(r#"{"a": null, "unclosed \"#)),
+            ("", None),
+        ];
+        for (json, expected) in cases {
+            assert_eq!(without_nan(json).as_deref(), expected, "{json}");
+        }
+    }
+}

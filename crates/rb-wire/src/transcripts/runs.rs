@@ -1,0 +1,404 @@
+//! Our own format: one run a line.
+//!
+//! **Shape.** `{"run_id", "task", "agent", "model", "outcome", "labels": {…}, "steps": [{"thought", "action",
+//! "action_input", "observation", "is_error"}, …]}`. Only `steps` must be there; other keys are passed over.
+//!
+//! **Reading a step** follows the Python reference: the tool is `action`, or the first of `tool_calls`; texts
+//! of another type are empty; `is_error` (or `observation_is_error`) is true where Python would say so.
+//! An `action_input` that is not a string keeps its JSON. The last of several equal keys wins.
+//!
+//! **Mended.** Bytes that are not UTF-8 and halves of surrogate pairs become U+FFFD; `NaN` becomes null.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::{Complaint, Found, Importer, Run, RunInput, RunStep, Trouble, Unit, json};
+
+pub(super) const IMPORTER: Importer = Importer {
+    id: "runs",
+    summary: "One run a line, as `rb` itself writes and reads them.",
+    unit: Unit::Line,
+    sniff,
+    parse,
+};
+
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+fn sniff(beginning: &[u8]) -> bool {
+    let beginning = beginning.strip_prefix(BYTE_ORDER_MARK).unwrap_or(beginning);
+    let line = beginning.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty());
+    line.is_some_and(|line| {
+        line.trim_ascii_start().starts_with(b"{") && line.windows(7).any(|key| key == b"\"steps\"")
+    })
+}
+
+fn parse(input: &[u8]) -> Found<'_> {
+    let mut found = Found::default();
+    for (line, number) in input.split(|byte| *byte == b'\n').zip(1_u64..) {
+        let (run, troubles) = parse_line(line);
+        found.0.extend(run);
+        found.1.extend(troubles.into_iter().map(|trouble| Complaint { line: number, trouble }));
+    }
+    found
+}
+
+/// Reads one line. A blank line is no run and no trouble.
+pub fn parse_line(line: &[u8]) -> (Option<Run<'_>>, Vec<Trouble>) {
+    let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii();
+    if line.is_empty() {
+        return (None, Vec::new());
+    }
+    if let Ok(text) = std::str::from_utf8(line) {
+        return parse_text(text);
+    }
+    let (run, mut troubles) = parse_text(&String::from_utf8_lossy(line)).into_owned();
+    if !troubles.contains(&Trouble::NotUnicode) {
+        troubles.push(Trouble::NotUnicode);
+    }
+    (run, troubles)
+}
+
+trait IntoOwned {
+    fn into_owned(self) -> (Option<Run<'static>>, Vec<Trouble>);
+}
+
+impl IntoOwned for (Option<Run<'_>>, Vec<Trouble>) {
+    fn into_owned(self) -> (Option<Run<'static>>, Vec<Trouble>) {
+        (self.0.map(Run::into_owned), self.1)
+    }
+}
+
+fn parse_text(line: &str) -> (Option<Run<'_>>, Vec<Trouble>) {
+    let error = match read(line) {
+        Ok(fields) => return fields.check(),
+        Err(error) => error,
+    };
+    if let Some(mended) = json::without_nan(line)
+        && let Ok(fields) = read(&mended)
+    {
+        let (run, mut troubles) = fields.check().into_owned();
+        troubles.push(Trouble::NotANumber);
+        return (run, troubles);
+    }
+    let trouble = match line.as_bytes().first() {
+        Some(b'[' | b'"' | b'-' | b'0'..=b'9') => Trouble::NotAnObject { found: json::kind(line) },
+        _ if matches!(line, "null" | "true" | "false") => {
+            Trouble::NotAnObject { found: json::kind(line) }
+        }
+        _ => not_json(&error),
+    };
+    (None, vec![trouble])
+}
+
+fn not_json(error: &serde_json::Error) -> Trouble {
+    let message = error.to_string();
+    // The parser counts lines too; here there is only one.
+    let detail = message.rsplit_once(" at line ").map_or(message.as_str(), |(detail, _)| detail);
+    Trouble::NotJson { detail: detail.to_owned(), column: error.column() }
+}
+
+fn read(line: &str) -> serde_json::Result<RunFields<'_>> {
+    let mut deserializer = serde_json::Deserializer::from_str(line);
+    let fields = deserializer.deserialize_map(RunVisitor)?;
+    deserializer.end()?;
+    Ok(fields)
+}
+
+/// A run's fields as they stand in the line.
+#[derive(Default)]
+struct RunFields<'a> {
+    run_id: Option<&'a RawValue>,
+    task: Option<&'a RawValue>,
+    outcome: Option<&'a RawValue>,
+    agent: Option<&'a RawValue>,
+    model: Option<&'a RawValue>,
+    labels: Option<&'a RawValue>,
+    steps: Steps<'a>,
+}
+
+#[derive(Default)]
+enum Steps<'a> {
+    #[default]
+    Absent,
+    NotAList(&'static str),
+    List {
+        steps: Vec<RunStep<'a>>,
+        not_objects: usize,
+        first_not_object: usize,
+        mended: bool,
+    },
+}
+
+impl<'a> RunFields<'a> {
+    fn check(self) -> (Option<Run<'a>>, Vec<Trouble>) {
+        let mut troubles = Vec::new();
+        let (steps, mut mended) = match self.steps {
+            Steps::Absent => return (None, vec![Trouble::NoSteps]),
+            Steps::NotAList(found) => return (None, vec![Trouble::StepsNotAList { found }]),
+            Steps::List { steps, not_objects, first_not_object, mended } => {
+                if not_objects > 0 {
+                    let (first, count) = (first_not_object, not_objects);
+                    troubles.push(Trouble::StepsNotObjects { first, count });
+                }
+                (steps, mended)
+            }
+        };
+        let mut text = |value: Option<&'a RawValue>| {
+            json::text(value?, &mut mended).filter(|text| !text.is_empty())
+        };
+        let (task, outcome) = (text(self.task), text(self.outcome));
+        let (agent, model) = (text(self.agent), text(self.model));
+        let run_id = self.run_id.and_then(|id| json::text_or_number(id, &mut mended));
+        let labels = self.labels.map(RawValue::get).filter(|labels| *labels != "null");
+        if mended {
+            troubles.push(Trouble::NotUnicode);
+        }
+        let run = Run {
+            run_id: run_id.filter(|id| !id.is_empty()),
+            task,
+            outcome,
+            agent,
+            model,
+            labels: labels.map(Cow::Borrowed),
+            steps,
+        };
+        (Some(run), troubles)
+    }
+}
+
+/// A key, compared as bytes: one that is not valid Unicode is a key we do not know.
+struct Key<'k>(&'k [&'static str]);
+
+impl<'de> DeserializeSeed<'de> for Key<'_> {
+    type Value = &'static str;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<&'static str, D::Error> {
+        deserializer.deserialize_bytes(self)
+    }
+}
+
+impl Visitor<'_> for Key<'_> {
+    type Value = &'static str;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_bytes<E>(self, key: &[u8]) -> Result<&'static str, E> {
+        Ok(self.0.iter().find(|known| known.as_bytes() == key).copied().unwrap_or_default())
+    }
+}
+
+struct RunVisitor;
+
+impl<'de> Visitor<'de> for RunVisitor {
+    type Value = RunFields<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a run, which is an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RunFields<'de>, A::Error> {
+        const KEYS: [&str; 7] = ["run_id", "task", "outcome", "agent", "model", "labels", "steps"];
+        let mut fields = RunFields::default();
+        while let Some(key) = map.next_key_seed(Key(&KEYS))? {
+            match key {
+                "run_id" => fields.run_id = Some(map.next_value()?),
+                "task" => fields.task = Some(map.next_value()?),
+                "outcome" => fields.outcome = Some(map.next_value()?),
+                "agent" => fields.agent = Some(map.next_value()?),
+                "model" => fields.model = Some(map.next_value()?),
+                "labels" => fields.labels = Some(map.next_value()?),
+                "steps" => fields.steps = map.next_value_seed(StepsSeed)?,
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(fields)
+    }
+}
+
+struct StepsSeed;
+
+impl<'de> DeserializeSeed<'de> for StepsSeed {
+    type Value = Steps<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Steps<'de>, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for StepsSeed {
+    type Value = Steps<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of steps")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Steps<'de>, A::Error> {
+        let mut mended = false;
+        let (mut not_objects, mut first_not_object) = (0, 0);
+        let mut steps = Vec::new();
+        while let Some(step) = seq.next_element_seed(StepSeed { mended: &mut mended })? {
+            if step.is_none() {
+                if not_objects == 0 {
+                    first_not_object = steps.len();
+                }
+                not_objects += 1;
+            }
+            // An empty step keeps the numbers of the others.
+            steps.push(step.unwrap_or_default());
+        }
+        Ok(Steps::List { steps, not_objects, first_not_object, mended })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Steps<'de>, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Steps::NotAList("an object"))
+    }
+
+    fn visit_unit<E>(self) -> Result<Steps<'de>, E> {
+        Ok(Steps::NotAList("null"))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Steps<'de>, E> {
+        Ok(Steps::NotAList("true or false"))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Steps<'de>, E> {
+        Ok(Steps::NotAList("a number"))
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Steps<'de>, E> {
+        Ok(Steps::NotAList("a number"))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Steps<'de>, E> {
+        Ok(Steps::NotAList("a number"))
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Steps<'de>, E> {
+        Ok(Steps::NotAList("a string"))
+    }
+}
+
+/// One step; `None` where it is not an object.
+struct StepSeed<'m> {
+    mended: &'m mut bool,
+}
+
+impl<'de> DeserializeSeed<'de> for StepSeed<'_> {
+    type Value = Option<RunStep<'de>>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for StepSeed<'_> {
+    type Value = Option<RunStep<'de>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a step, which is an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        const KEYS: [&str; 8] = [
+            "thought",
+            "action",
+            "action_input",
+            "observation",
+            "is_error",
+            "observation_is_error",
+            "tool_calls",
+            "user_input",
+        ];
+        let mut fields = StepFields::default();
+        while let Some(key) = map.next_key_seed(Key(&KEYS))? {
+            match key {
+                "thought" => fields.thought = Some(map.next_value()?),
+                "action" => fields.action = Some(map.next_value()?),
+                "action_input" => fields.action_input = Some(map.next_value()?),
+                "observation" => fields.observation = Some(map.next_value()?),
+                "is_error" => fields.is_error = Some(map.next_value()?),
+                "observation_is_error" => fields.observation_is_error = Some(map.next_value()?),
+                "tool_calls" => fields.tool_calls = Some(map.next_value()?),
+                "user_input" => fields.user_input = Some(map.next_value()?),
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(Some(fields.read(self.mended)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+}
+
+/// A step's fields as they stand in the line.
+#[derive(Default)]
+struct StepFields<'a> {
+    user_input: Option<&'a RawValue>,
+    thought: Option<&'a RawValue>,
+    action: Option<&'a RawValue>,
+    tool_calls: Option<&'a RawValue>,
+    action_input: Option<&'a RawValue>,
+    observation: Option<&'a RawValue>,
+    is_error: Option<&'a RawValue>,
+    observation_is_error: Option<&'a RawValue>,
+}
+
+impl<'a> StepFields<'a> {
+    fn read(self, mended: &mut bool) -> RunStep<'a> {
+        let mut text = |value: Option<&'a RawValue>| {
+            value.and_then(|value| json::text(value, mended)).unwrap_or_default()
+        };
+        let (user_input, thought) = (text(self.user_input), text(self.thought));
+        let (mut tool, observation) = (text(self.action), text(self.observation));
+        if tool.is_empty() {
+            let first = self.tool_calls.and_then(|calls| json::first_of_list(calls, mended));
+            tool = first.unwrap_or_default();
+        }
+        let input = match self.action_input {
+            None => RunInput::None,
+            Some(value) => match json::text(value, mended) {
+                Some(text) => RunInput::Text(text),
+                None if value.get() == "null" => RunInput::None,
+                None => RunInput::Structured(Cow::Borrowed(value.get())),
+            },
+        };
+        let is_error =
+            [self.is_error, self.observation_is_error].into_iter().flatten().any(json::is_truthy);
+        RunStep { user_input, thought, tool, input, observation, is_error }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! The total at the end.
+
+use std::fmt::Write as _;
+
+use rb_engine::monitors::ALL;
+
+use super::judge::Verdict;
+use crate::out::{BOLD, DIM, counted, grouped};
+
+/// What was seen so far.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) runs: u64,
+    pub(super) steps: u64,
+    /// Runs in which something fired.
+    pub(super) fired_runs: u64,
+    /// In how many runs each monitor of the table fired.
+    fired_by: [u64; ALL.len()],
+    /// Lines that were lost, or lost something.
+    pub(super) bad_lines: u64,
+    /// Files that could not be read, or not to their end.
+    pub(super) bad_paths: u64,
+}
+
+impl Tally {
+    pub(super) fn of(verdict: &Verdict) -> Self {
+        let fired = |id| verdict.fires.iter().any(|fire| fire.monitor.id == id);
+        Self {
+            runs: 1,
+            steps: u64::try_from(verdict.steps.len()).unwrap_or(u64::MAX),
+            fired_runs: u64::from(!verdict.fires.is_empty()),
+            fired_by: ALL.map(|spec| u64::from(fired(spec.id))),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.runs += other.runs;
+        self.steps += other.steps;
+        self.fired_runs += other.fired_runs;
+        self.bad_lines += other.bad_lines;
+        self.bad_paths += other.bad_paths;
+        for (mine, theirs) in self.fired_by.iter_mut().zip(other.fired_by) {
+            *mine += theirs;
+        }
+    }
+
+    /// For people.
+    pub(super) fn in_words(&self) -> String {
+        let mut text = format!(
+            "{BOLD}{}{BOLD:#}, {}: something fired in {}{}\n",
+            counted(self.runs, "run"),
+            counted(self.steps, "step"),
+            grouped(self.fired_runs),
+            percent(self.fired_runs, self.runs),
+        );
+        for (spec, runs) in ALL.iter().zip(self.fired_by).filter(|(_, runs)| *runs > 0) {
+            let share = percent(runs, self.runs);
+            let (id, summary) = (spec.id, spec.summary);
+            let _ =
+                writeln!(text, "  {id:<19} {:>8}{share:<8} {DIM}{summary}{DIM:#}", grouped(runs));
+        }
+        if self.bad_lines + self.bad_paths > 0 {
+            let (lines, paths) = (counted(self.bad_lines, "line"), counted(self.bad_paths, "path"));
+            let _ = writeln!(text, "not read, or not in full: {lines}, {paths}; see the errors");
+        }
+        text
+    }
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    match (part * 100).checked_div(whole) {
+        Some(0) if part > 0 => " (<1 %)".to_owned(),
+        Some(percent) => format!(" ({percent} %)"),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,24 @@
+//! How a command ends.
+
+use std::process::ExitCode;
+
+/// The exit codes of every command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Nothing to report.
+    Quiet,
+    /// A monitor fired.
+    Fired,
+    /// Something could not be read or done.
+    Error,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Quiet => 0,
+            Exit::Fired => 1,
+            Exit::Error => 2,
+        })
+    }
+}

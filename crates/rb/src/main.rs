@@ -1,0 +1,33 @@
+//! The command line of ReasonBlocks: parse, run the command, answer with an exit code.
+
+/// The flags.
+mod cli;
+/// One file or folder a command.
+mod commands;
+/// How a command ends.
+mod exit;
+/// What texts mean.
+mod meaning;
+/// The only place that prints.
+mod out;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::cli::{Cli, Command};
+use crate::exit::Exit;
+use crate::out::Out;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut out = Out::new(cli.color);
+    let ended = match cli.command {
+        Command::Check(args) => commands::check::run(&args, &mut out),
+    };
+    let exit = ended.unwrap_or_else(|error| {
+        out.error(&format!("{error:#}"));
+        Exit::Error
+    });
+    exit.into()
+}
