@@ -251,7 +251,10 @@ fn report(columns: &[Column], python: Option<&Python>) {
     }
     for ((name, _), [first, .., last]) in SUITES.iter().zip(columns) {
         let growth = last.seconds_per_step() / first.seconds_per_step();
-        out::say(&format!("Rust, {name}: step 2,000 costs {growth:.2} times what step 20 costs"));
+        let calm = last.fastest() / first.fastest();
+        out::say(&format!(
+            "Rust, {name}: step 2,000 costs {growth:.2} times what step 20 costs (fastest: {calm:.2})"
+        ));
     }
 }
 
