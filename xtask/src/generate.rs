@@ -152,8 +152,11 @@ fn with_values(line: &str, source: &str) -> String {
     text
 }
 
+/// What the user asked for in [`MESSY_RUN`].
+const TASK: &str = "Make the parser read the last token.";
+
 /// A short run in which most things that can go wrong do.
-const MESSY_RUN: [(&str, &str, &str, &str); 13] = [
+const MESSY_RUN: [(&str, &str, &str, &str); 17] = [
     ("Reading the parser first.", "read_file", "src/parser.py", "def parse(text): ..."),
     ("Now the lexer.", "read_file", "src/lexer.py", "def lex(text): ..."),
     ("And where both are used.", "read_file", "src/main.py", "from parser import parse"),
@@ -172,11 +175,15 @@ const MESSY_RUN: [(&str, &str, &str, &str); 13] = [
     ("Checking again.", "run_tests", "", "2 failed: test_lex, test_parse"),
     ("Checking again.", "run_tests", "", "3 failed: test_lex, test_parse, test_main"),
     ("Checking again.", "run_tests", "", "4 failed: and one more"),
+    ("Checking again.", "run_tests", "", "4 failed: and one more"),
+    ("Checking again.", "run_tests", "", "4 failed: and one more"),
+    ("The lexer drops the first token.", "edit", "src/lexer.py: return tokens[1:]", "ok"),
+    ("All tests pass now. The task is complete.", "", "", ""),
 ];
 
 /// What the monitor says when it first fires in [`MESSY_RUN`]; one that does not fire there has no sample.
 fn sample_advice(spec: &MonitorSpec) -> Option<String> {
-    let mut panel = Panel::new(&Rules::default(), "");
+    let mut panel = Panel::new(&Rules::default(), TASK);
     MESSY_RUN.into_iter().find_map(|(thought, tool, input, observation)| {
         let step = Step::thought(thought)
             .with_action(tool, Input::Text(input))

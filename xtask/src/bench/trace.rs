@@ -1,7 +1,8 @@
 //! A made-up run of a coding agent, the same on every machine: about 2 KB of text a step.
 //!
 //! Every twenty steps have the same mix of tools, so that any window of twenty is comparable with any other. Thoughts
-//! never take anything back, because after that `hedge` has nothing left to do.
+//! never take anything back, because after that `hedge` has nothing left to do. Shares of thought, argument and
+//! observation, and how often an observation speaks of errors and tests, are about those of recorded coding agents.
 
 /// One step, owning its texts.
 pub(super) struct OwnedStep {
@@ -138,12 +139,13 @@ fn code(dice: &mut Dice, bytes: usize) -> String {
     fill(bytes, || {
         let (what, other, verb) = (dice.of(&NAMES), dice.of(&NAMES), dice.of(&VERBS));
         let number = dice.below(4_000);
-        match dice.below(4) {
+        match dice.below(5) {
             0 => format!("def {verb}_{what}({other}, limit={number}):\n"),
             1 => format!("    {what} = self.{other}.{verb}({other}_id, timeout={number})\n"),
             2 => format!(
                 "    if {what} is None or len({what}) > {number}:\n        return {other}.{verb}()\n"
             ),
+            3 => format!("        raise ValueError(f\"invalid {what}: {{{other}!r}}\")\n"),
             _ => format!("    # {verb} the {what} of this {other}, see {}\n", file(dice)),
         }
     })
@@ -152,8 +154,9 @@ fn code(dice: &mut Dice, bytes: usize) -> String {
 /// The output of a search, at least this many bytes.
 fn hits(dice: &mut Dice, bytes: usize) -> String {
     fill(bytes, || {
-        let line = dice.below(900);
-        format!("{}:{line}:    {} = {}\n", file(dice), name(dice), name(dice))
+        let (folder, line) = (dice.of(&["src", "tests"]), dice.below(900));
+        let path = format!("{folder}/{}/test_{}.py", dice.of(&NAMES), dice.of(&NAMES));
+        format!("{path}:{line}:    {} = {}  # not found\n", name(dice), name(dice))
     })
 }
 
