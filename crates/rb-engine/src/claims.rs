@@ -1,6 +1,6 @@
-//! What the agent asserts in its own words: that it is done, that tests pass, that a file is missing.
+//! What the agent asserts in its own words: that it is done, that tests pass, that something is missing.
 //!
-//! Plain phrase lists over short sentences. A sentence that asks, plans, supposes or denies asserts nothing.
+//! Word lists over short sentences. What asks, plans, supposes, quotes or denies asserts nothing.
 
 use crate::text::{fingerprint, head, is_word};
 
@@ -9,11 +9,11 @@ const READ_BYTES: usize = 4_000;
 /// Longer sentences argue, they do not state.
 const SENTENCE_WORDS_MAX: usize = 45;
 /// A statement that can be held against another is short, and about something.
-const STATEMENT_WORDS_MAX: usize = 14;
-const STATEMENT_CONTENT_MIN: usize = 3;
+const STATEMENT_WORDS_MAX: usize = 16;
+const STATEMENT_CONTENT_MIN: usize = 2;
 
-/// Words that make a sentence a plan, a question, a wish or a guess.
-const NOT_YET: [&str; 30] = [
+/// Words that make a clause a plan, a question, a wish or a guess.
+const NOT_YET: [&str; 39] = [
     "if",
     "should",
     "would",
@@ -44,87 +44,113 @@ const NOT_YET: [&str; 30] = [
     "expect",
     "assuming",
     "want",
+    "i'll",
+    "maybe",
+    "perhaps",
+    "probably",
+    "seems",
+    "why",
+    "how",
+    "guess",
+    "suppose",
 ];
-const DENIALS: [&str; 14] = [
+const DENIALS: [&str; 17] = [
     "not", "no", "never", "cannot", "can't", "isn't", "aren't", "doesn't", "don't", "didn't",
-    "wasn't", "haven't", "without", "unable",
+    "wasn't", "haven't", "hasn't", "won't", "without", "unable", "nothing",
 ];
 
-/// Calls back with each sentence that states something: its words in lower case.
-pub(crate) fn each_statement(thought: &str, mut found: impl FnMut(&str, &[&str])) {
+/// Calls back with each sentence: in lower case, what stands in quotation marks left out, and its words.
+pub(crate) fn each_sentence(thought: &str, mut found: impl FnMut(&str, &[&str])) {
     let start = thought.ceil_char_boundary(thought.len().saturating_sub(READ_BYTES));
-    for sentence in thought[start..].split_inclusive(['.', '!', '?', '\n', ';']) {
-        if sentence.ends_with('?') || sentence.trim().is_empty() {
+    for sentence in sentences(&thought[start..]) {
+        if sentence.ends_with('?') {
             continue;
         }
-        let low = head(sentence, 400).to_lowercase();
-        let words: Vec<&str> = low
-            .split(|c: char| !(is_word(c) || c == '\''))
-            .filter(|word| !word.is_empty())
-            .collect();
+        let low = unquoted(&head(sentence, 400).to_lowercase());
+        let words: Vec<&str> = words(&low).collect();
         if !words.is_empty() && words.len() <= SENTENCE_WORDS_MAX {
             found(&low, &words);
         }
     }
 }
 
-fn is_plain_statement(words: &[&str]) -> bool {
-    !words.iter().any(|word| NOT_YET.contains(word))
+/// A dot ends a sentence only before a space: `settings.yaml` goes on.
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        while !rest.is_empty() {
+            let ends = |(at, c): &(usize, char)| match c {
+                '\n' | ';' => true,
+                '.' | '!' | '?' => !rest[at + 1..].starts_with(|next: char| !next.is_whitespace()),
+                _ => false,
+            };
+            let len =
+                rest.char_indices().find(ends).map_or(rest.len(), |(at, c)| at + c.len_utf8());
+            let sentence = rest[..len].trim();
+            rest = &rest[len..];
+            if !sentence.is_empty() {
+                return Some(sentence);
+            }
+        }
+        None
+    })
+}
+
+/// Without what stands between double quotation marks: somebody else's words.
+fn unquoted(sentence: &str) -> String {
+    sentence.split(['"', '“', '”']).step_by(2).collect::<Vec<_>>().join(" ")
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !(is_word(c) || c == '\'')).filter(|word| !word.is_empty())
+}
+
+fn is_plain<'a>(words: impl IntoIterator<Item = &'a str>) -> bool {
+    !words.into_iter().any(|word| NOT_YET.contains(&word))
 }
 
 fn is_denied(words: &[&str]) -> bool {
     words.iter().any(|word| DENIALS.contains(word))
 }
 
-/// The agent says that the work is done.
-pub(crate) fn says_done(thought: &str) -> bool {
-    const DONE: [&str; 30] = [
-        "is complete",
-        "are complete",
-        "is now complete",
-        "is done",
-        "all done",
-        "is finished",
-        "have completed",
-        "has been completed",
-        "i've completed",
-        "completed the",
-        "successfully completed",
-        "have finished",
-        "i've finished",
-        "task complete",
-        "have fixed",
-        "i've fixed",
-        "is fixed",
-        "is now fixed",
-        "has been fixed",
-        "have implemented",
-        "i've implemented",
-        "have been implemented",
-        "has been implemented",
-        "in place",
-        "is ready",
-        "all set",
-        "have successfully",
-        "i've successfully",
-        "done!",
-        "i've updated",
+/// The agent hands over its work: it says that it is done, or simply reports, and announces nothing more.
+pub(crate) fn hands_over(thought: &str) -> bool {
+    const MORE_TO_DO: [&str; 12] = [
+        "let me",
+        "i'll",
+        "i will",
+        "next,",
+        "next step",
+        "now i",
+        "going to",
+        "let's",
+        "need to",
+        "remaining",
+        "to do:",
+        "plan:",
     ];
-    let mut done = false;
-    each_statement(thought, |sentence, words| {
-        done |= !is_denied(words)
-            && is_plain_statement(words)
-            && DONE.iter().any(|phrase| sentence.contains(phrase));
-    });
-    done || { thought.trim_start().to_lowercase().starts_with("done") }
+    let Some(last) = sentences(thought).last() else { return false };
+    let end = thought.floor_char_boundary(thought.len().saturating_sub(400));
+    let tail = thought[end..].to_lowercase().replace("let me know", "");
+    let asks = last.ends_with('?') || last.ends_with(':');
+    !asks && words(&tail).count() >= 2 && !MORE_TO_DO.iter().any(|phrase| tail.contains(phrase))
 }
 
 /// The agent says that the tests pass.
 pub(crate) fn says_tests_pass(thought: &str) -> bool {
-    const PASS: [&str; 8] =
-        ["pass", "passes", "passed", "passing", "green", "succeed", "succeeded", "succeeds"];
+    const PASS: [&str; 9] = [
+        "pass",
+        "passes",
+        "passed",
+        "passing",
+        "green",
+        "succeed",
+        "succeeded",
+        "succeeds",
+        "clean",
+    ];
     const TESTS: [&str; 3] = ["tests", "suite", "specs"];
-    const PART: [&str; 15] = [
+    const PART: [&str; 17] = [
         "some",
         "most",
         "other",
@@ -140,65 +166,172 @@ pub(crate) fn says_tests_pass(thought: &str) -> bool {
         "existing",
         "related",
         "relevant",
+        "says",
+        "criteria",
     ];
+    const EXCUSES: [&str; 6] =
+        ["unrelated", "pre-existing", "preexisting", "expected fail", "flaky", "criteria"];
     let excused = head(thought, 2_000).to_lowercase();
-    if ["unrelated", "pre-existing", "preexisting", "expected fail", "flaky"]
-        .iter()
-        .any(|word| excused.contains(word))
-    {
+    if EXCUSES.iter().any(|excuse| excused.contains(excuse)) {
         return false;
     }
     let mut pass = false;
-    each_statement(thought, |_, words| {
-        let says = words.iter().any(|word| PASS.contains(word))
-            && words.iter().any(|word| TESTS.contains(word));
-        let part = words.iter().any(|word| PART.contains(word));
-        pass |= says && !part && !is_denied(words) && is_plain_statement(words);
+    each_sentence(thought, |sentence, _| {
+        let sentence = without_praise(sentence);
+        let all: Vec<&str> = words(&sentence).collect();
+        if all.iter().any(|word| PART.contains(word)) || is_denied(&all) {
+            return;
+        }
+        pass |= sentence.split(',').any(|clause| {
+            let words: Vec<&str> = words(clause).collect();
+            let tests = words.iter().position(|word| TESTS.contains(word));
+            let passes = words.iter().position(|word| PASS.contains(word));
+            let in_order = tests
+                .zip(passes)
+                .is_some_and(|(tests, passes)| tests < passes || clause.contains("all tests"));
+            in_order && is_plain(words.iter().copied())
+        });
     });
     pass
 }
 
-/// What a sentence states: a fingerprint of what it is about, and one of what it says of it.
+/// "without failures" and the like say yes, not no.
+fn without_praise(sentence: &str) -> String {
+    let mut sentence = sentence.to_owned();
+    for praise in [
+        "without any failures",
+        "without failures",
+        "without any errors",
+        "without errors",
+        "with no failures",
+        "no failures",
+        "zero failures",
+        "0 failures",
+        "0 failed",
+        "no errors",
+    ] {
+        sentence = sentence.replace(praise, "");
+    }
+    sentence
+}
+
+/// Names of things that the agent says are not there.
+pub(crate) fn each_missing(thought: &str, mut found: impl FnMut(&str)) {
+    const SIGNS: [&str; 24] = [
+        "does not exist",
+        "doesn't exist",
+        "do not exist",
+        "not exist",
+        "is missing",
+        "are missing",
+        "no such file",
+        "there is no",
+        "there's no",
+        "not found",
+        "could not find",
+        "couldn't find",
+        "cannot find",
+        "can't find",
+        "did not find",
+        "is not there",
+        "isn't there",
+        "is not present",
+        "nothing was found",
+        "returned nothing",
+        "no entry for",
+        "no record",
+        "no results for",
+        "was never created",
+    ];
+    each_sentence(thought, |sentence, words| {
+        let sign = SIGNS.iter().find_map(|sign| sentence.find(sign).map(|at| (at, sign.len())));
+        let Some((at, len)) = sign.filter(|_| is_plain(words.iter().copied().take(8))) else {
+            return;
+        };
+        // The thing stands right before the sign or soon after it; "the key is missing in a.json" is about the key.
+        let before = things(&sentence[..at]).last();
+        let after = things(sentence.get(at + len..).unwrap_or("")).next();
+        let close = before.filter(|thing| {
+            sentence[..at].trim_end().trim_end_matches(['`', '\'']).ends_with(thing)
+        });
+        let starts = !sentence[..at].contains(|c: char| c.is_alphanumeric());
+        let inner = before
+            .filter(|_| words.len() <= 12 && close.is_none() && !sentence[at..].contains(" in "));
+        if let Some(thing) = close.or(after.filter(|_| starts || before.is_none())).or(inner) {
+            found(thing);
+        }
+    });
+}
+
+/// Words that name one thing: files and ids.
+fn things(text: &str) -> impl Iterator<Item = &str> {
+    let edges = |c: char| !c.is_alphanumeric() && !matches!(c, '/' | '.' | '_');
+    text.split(|c: char| c.is_whitespace() || matches!(c, ',' | '(' | ')' | '"'))
+        .map(move |word| word.trim_matches(edges).trim_end_matches('.'))
+        .filter(|word| names_a_thing(word))
+}
+
+/// Looks like the name of one thing, a file or an id, rather than a word or a name in code.
+pub(crate) fn names_a_thing(word: &str) -> bool {
+    let has = |test: fn(char) -> bool| word.chars().any(test);
+    let is_file = word.rsplit_once('.').is_some_and(|(name, ending)| {
+        (1..=5).contains(&ending.len())
+            && ending.bytes().all(|b| b.is_ascii_alphanumeric())
+            && name.chars().any(char::is_alphanumeric)
+    });
+    word.chars().count() >= 4
+        && (is_file || (has(|c| c.is_ascii_digit()) && has(char::is_alphabetic)))
+}
+
+/// What a sentence states: a fingerprint of what it is about, and what it says of it.
 ///
 /// An answer is about "the answer" and says its words. Any other short, plain sentence is about its own words and says
 /// yes or no to them. Numbers are part of the words: another value is another statement, not the opposite.
-pub(crate) fn subject(sentence: &str, words: &[&str]) -> Option<(u64, u64)> {
-    const SMALL: [&str; 30] = [
+pub(crate) fn statement(sentence: &str, words: &[&str]) -> Option<(u64, String)> {
+    const SMALL: [&str; 34] = [
         "the", "a", "an", "is", "are", "was", "were", "be", "been", "it", "this", "that", "there",
         "so", "and", "then", "i", "we", "of", "to", "in", "on", "do", "does", "did", "have", "has",
-        "now", "also", "just",
+        "now", "also", "just", "can", "really", "actually", "indeed",
     ];
     for opening in ["final answer is", "final answer:", "the answer is", "answer:"] {
         if let Some((before, answer)) = sentence.split_once(opening)
             && before.len() < 40
         {
-            let answer: String = answer.chars().filter(|c| c.is_alphanumeric()).collect();
-            return (!answer.is_empty()).then(|| (fingerprint("the answer"), fingerprint(&answer)));
+            return answer_of(answer).map(|answer| (fingerprint("the answer"), answer));
         }
     }
-    if words.len() > STATEMENT_WORDS_MAX || !is_plain_statement(words) {
+    if words.len() > STATEMENT_WORDS_MAX || !is_plain(words.iter().copied()) {
         return None;
     }
-    let mut content: Vec<&str> = words
+    let mut content: Vec<String> = words
         .iter()
-        .copied()
         .filter(|word| !SMALL.contains(word) && !DENIALS.contains(word))
+        .map(|word| stem(word).to_owned())
         .collect();
     if content.len() < STATEMENT_CONTENT_MIN {
         return None;
     }
     content.sort_unstable();
     let says = if is_denied(words) { "no" } else { "yes" };
-    Some((fingerprint(&content.join(" ")), fingerprint(says)))
+    Some((fingerprint(&content.join(" ")), says.to_owned()))
 }
 
-/// Looks like the name of a file: something, a dot, and a short ending.
-pub(crate) fn names_a_file(word: &str) -> bool {
-    word.rsplit_once('.').is_some_and(|(name, ending)| {
-        let ends_well =
-            (1..=5).contains(&ending.len()) && ending.bytes().all(|b| b.is_ascii_alphanumeric());
-        ends_well && name.chars().any(char::is_alphabetic)
-    })
+/// The answer itself: up to the first clause, letters and digits only. Pointers ("in the table") are none.
+fn answer_of(text: &str) -> Option<String> {
+    let clause = text.split([',', ';', '(']).next().unwrap_or(text);
+    let first = words(clause).next()?;
+    let points =
+        ["in", "on", "at", "not", "that", "there", "to", "found", "given"].contains(&first);
+    let answer: String = clause.chars().filter(|c| c.is_alphanumeric()).take(60).collect();
+    (!points && !answer.is_empty()).then_some(answer)
+}
+
+/// A word without the endings that change between "supports" and "support".
+fn stem(word: &str) -> &str {
+    let cut = ["ing", "ed", "es", "s"]
+        .iter()
+        .find_map(|ending| word.strip_suffix(ending).filter(|stem| stem.len() >= 4));
+    cut.unwrap_or(word).trim_end_matches('e')
 }
 
 /// How often the agent corrects itself in one thought.
@@ -236,20 +369,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn being_done_is_said_plainly() {
+    fn handing_over_is_a_report_without_plans() {
         let cases = [
             ("I have fixed the parser. All done!", true),
-            ("The task is complete.", true),
-            ("Done. The file is in /tmp.", true),
-            ("I've implemented the retry logic and updated the docs.", true),
-            ("Once the migration is complete, I will run the tests.", false),
-            ("The fix is not complete.", false),
-            ("Is the task complete?", false),
-            ("Let me make sure the work is done.", false),
-            ("Reading the configuration.", false),
+            ("Done. The file is in place.", true),
+            ("I've added the retry logic. Let me know if you need anything else!", true),
+            ("That fixes the crash. The function now handles empty lists.", true),
+            ("The first part is done. Now I will do the second part.", false),
+            ("I've implemented the parser. Let me run the tests.", false),
+            ("Should I also update the docs?", false),
+            ("Here is what I found:", false),
+            ("", false),
         ];
-        for (thought, done) in cases {
-            assert_eq!(says_done(thought), done, "{thought}");
+        for (thought, expected) in cases {
+            assert_eq!(hands_over(thought), expected, "{thought}");
         }
     }
 
@@ -257,17 +390,63 @@ mod tests {
     fn passing_tests_are_claimed_plainly() {
         let cases = [
             ("All tests pass now.", true),
-            ("The test suite is green.", true),
+            ("The test suite is green, let me write the changelog.", true),
+            ("The whole suite passes without failures.", true),
+            ("It passes all tests.", true),
             ("12 tests passed.", true),
             ("The tests should pass now.", false),
             ("Some tests pass, others fail.", false),
             ("The tests do not pass.", false),
             ("If the tests pass, I will commit.", false),
             ("I will pass the tests folder as an argument.", false),
+            ("The issue says that \"all tests pass\" on version 3.1.", false),
+            ("The fixture passes a Decimal into the tests.", false),
         ];
         for (thought, pass) in cases {
             assert_eq!(says_tests_pass(thought), pass, "{thought}");
         }
+    }
+
+    #[test]
+    fn missing_things_are_named() {
+        let cases: [(&str, Option<&str>); 9] = [
+            (
+                "The file settings.yaml does not exist, so I have to do it here.",
+                Some("settings.yaml"),
+            ),
+            ("`docs/install.md` is missing from this repository.", Some("docs/install.md")),
+            ("No such file as ./app/todo.sh exists, moving on.", Some("./app/todo.sh")),
+            ("Nothing was found for DQST39.", Some("dqst39")),
+            ("I could not find anything about noah_muller_9847.", Some("noah_muller_9847")),
+            ("The lookup for 2024-05-23 returned nothing.", None),
+            ("If settings.yaml does not exist, create it.", None),
+            ("The timeout key is missing in config.json.", None),
+            ("Everything is there.", None),
+        ];
+        for (thought, thing) in cases {
+            let mut found = None;
+            each_missing(thought, |thing| found = Some(thing.to_owned()));
+            assert_eq!(found.as_deref(), thing, "{thought}");
+        }
+    }
+
+    #[test]
+    fn statements_are_about_their_words() {
+        let of = |sentence: &str| {
+            let mut stated = None;
+            each_sentence(sentence, |sentence, words| stated = statement(sentence, words));
+            stated
+        };
+        let opposite = |a: &str, b: &str| match (of(a), of(b)) {
+            (Some(a), Some(b)) => a.0 == b.0 && a.1 != b.1,
+            _ => false,
+        };
+        assert!(opposite("The parser supports this.", "The parser does not support this."));
+        assert!(opposite("This order can be returned.", "This order cannot be returned."));
+        assert!(opposite("The answer is 42.", "The answer is 17."));
+        assert!(!opposite("The timeout is 10.", "The timeout is 20."));
+        assert!(!opposite("The answer is in the table.", "The answer is 17."));
+        assert!(!opposite("The cache might be cold.", "The cache is not cold."));
     }
 
     #[test]

@@ -1,28 +1,30 @@
 //! What the semantic monitors look at: the step, understood, in the light of what the run has shown so far.
 //!
-//! All of them ask the same questions (is this answer new, is this file known, how alike are these acts), so the
+//! All of them ask the same questions (is this answer new, was this asked before, how alike are these acts), so the
 //! answers are found once a step, here, and the past is kept once a run, in [`Past`]. Its memory is bounded: the last
-//! [`RECENT_MAX`] acts, two filters for what was ever seen, and a few counters.
+//! [`RECENT_MAX`] acts, three filters for what was ever seen, and a few counters.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::act::{Act, Kind, ToolPolicies, understand};
 use crate::meaning::{Embedder, Vector};
-use crate::seen::SeenOnce;
+use crate::seen::{SeenOnce, each_name, print_of};
 use crate::step::{Step, StepIndex};
 use crate::text::{fingerprint, head, word_count};
 
 /// How many acts back monitors look.
 pub(crate) const RECENT_MAX: usize = 20;
+/// An answer with a smaller share of new lines tells nothing new.
+pub(crate) const STALE_BELOW: f64 = 0.12;
 /// A thought is compared by its beginning.
 const THOUGHT_CHARS: usize = 600;
 /// Shorter thoughts say too little to be compared.
 const THOUGHT_WORDS_MIN: u32 = 4;
 /// Lines of an answer that are looked at, from either end.
 const LINES_MAX: usize = 200;
-/// Names are taken from so much of an answer.
-const NAMES_BYTES_MAX: usize = 6_000;
+/// An answer of at most so many lines says little; nothing new in it is no surprise.
+const SHORT_LINES: u32 = 2;
 
 /// One step, understood.
 #[derive(Debug, Clone)]
@@ -32,7 +34,11 @@ pub(crate) struct Scene {
     pub(crate) novelty: Option<f64>,
     /// The answer says that there is nothing.
     pub(crate) found_nothing: bool,
-    /// What the act is about.
+    /// The answer is at most two lines long.
+    pub(crate) is_short: bool,
+    /// The same was asked before in this run.
+    pub(crate) asked_before: bool,
+    /// What the act is about; for a search, what it looks for.
     pub(crate) meaning: Vector,
     /// What the thought is about; `None` where it says too little.
     pub(crate) thought: Option<Vector>,
@@ -40,20 +46,32 @@ pub(crate) struct Scene {
     pub(crate) on_task: Option<f64>,
     /// The share of the names in the act that the run has shown before; `None` when it names nothing.
     pub(crate) familiar: Option<f64>,
+    /// The texts that an edit takes out and puts in, as fingerprints in order; empty for anything else.
+    pub(crate) edit: Vec<u64>,
     /// The act writes a file that was written before.
     pub(crate) rewrites: bool,
+    /// The act changed something, and it worked.
+    pub(crate) changes: bool,
 }
 
 impl Scene {
-    /// It brought nothing new: an empty answer, none of it new, or a failure.
+    /// It brought nothing new: a failure, nothing found, or an answer that was known already.
     pub(crate) fn is_fruitless(&self) -> bool {
-        self.act.outcome.failed
-            || self.found_nothing
-            || self.novelty.is_none_or(|new| new < STALE_BELOW)
+        let stale = self.novelty.is_none_or(|new| new < STALE_BELOW);
+        self.act.outcome.failed || self.found_nothing || stale
     }
-}
 
-impl Scene {
+    /// Like [`Self::is_fruitless`], but a short answer to a new question is taken for what it is.
+    pub(crate) fn is_no_news(&self) -> bool {
+        self.is_fruitless() && (self.asked_before || !(self.is_short || self.novelty.is_none()))
+    }
+
+    /// It showed something new, be it that there is nothing where nobody had looked.
+    pub(crate) fn is_evidence(&self) -> bool {
+        let new = self.novelty.is_some_and(|new| new >= STALE_BELOW);
+        self.changes || new || (self.found_nothing && !self.asked_before)
+    }
+
     /// A fingerprint of the places the act looks at.
     pub(crate) fn scope(&self) -> u64 {
         let places: Vec<&str> = self.act.reads.iter().map(|file| file.path.as_str()).collect();
@@ -61,25 +79,26 @@ impl Scene {
     }
 }
 
-/// An answer with a smaller share of new lines tells nothing new.
-pub(crate) const STALE_BELOW: f64 = 0.12;
-
 /// What is kept of an earlier act.
 #[derive(Debug, Clone)]
 pub(crate) struct PastAct {
     pub(crate) at: StepIndex,
     pub(crate) kind: Kind,
     pub(crate) loose_key: u64,
+    pub(crate) target_key: u64,
     /// Where it looked.
     pub(crate) scope: u64,
     pub(crate) result_key: u64,
+    /// The error itself, and the sort of error.
+    pub(crate) error: Option<u64>,
     pub(crate) error_class: Option<u64>,
     pub(crate) failed: bool,
-    pub(crate) fruitless: bool,
+    pub(crate) no_news: bool,
     pub(crate) found_nothing: bool,
     pub(crate) poll: bool,
     /// How many changes had been made before it.
     pub(crate) changes_before: u32,
+    pub(crate) query: Option<Box<str>>,
     pub(crate) meaning: Vector,
     pub(crate) thought: Option<Vector>,
 }
@@ -89,6 +108,7 @@ pub(crate) struct Past {
     embedder: Arc<dyn Embedder>,
     policies: ToolPolicies,
     task: Option<Vector>,
+    task_text: Box<str>,
     /// The newest acts, oldest first; the current one is not among them while monitors look.
     pub(crate) recent: VecDeque<PastAct>,
     /// Acts so far, messages and thinking left out.
@@ -96,160 +116,216 @@ pub(crate) struct Past {
     /// Changes so far, of files or elsewhere.
     pub(crate) changes: u32,
     lines: SeenOnce,
+    asked: SeenOnce,
     names: SeenOnce,
     written: SeenOnce,
 }
 
+/// So much of the task is kept.
+const TASK_CHARS: usize = 2_400;
+
 impl Past {
     pub(crate) fn new(embedder: Arc<dyn Embedder>, policies: ToolPolicies, task: &str) -> Self {
-        let mut names = SeenOnce::default();
-        note_names(&mut names, task);
-        let task =
-            Some(embedder.embed(head(task, 4 * THOUGHT_CHARS))).filter(|task| !task.is_zero());
+        let task_text: Box<str> = head(task, TASK_CHARS).into();
+        let task = Some(embedder.embed(&task_text)).filter(|task| !task.is_zero());
         Self {
             embedder,
             policies,
             task,
+            task_text,
             recent: VecDeque::new(),
             acts: 0,
             changes: 0,
             lines: SeenOnce::default(),
-            names,
+            asked: SeenOnce::default(),
+            names: SeenOnce::default(),
             written: SeenOnce::default(),
         }
     }
 
+    /// What the agent was asked to do, its beginning.
+    pub(crate) fn task(&self) -> &str {
+        &self.task_text
+    }
+
     /// Understands the next step in the light of what came before.
     pub(crate) fn look(&mut self, step: &Step<'_>) -> Scene {
-        let act = understand(step, &self.policies);
-        let meaning = self.embedder.embed(&act.text_for_meaning);
+        let mut act = understand(step, &self.policies);
+        act.poll |= waits(step, &act);
+        act.stateful |= !act.outcome.failed && is_by_hand(step.tool());
+        let about = act.query.as_deref().filter(|_| act.kind == Kind::Search);
+        let meaning = self.embedder.embed(about.unwrap_or(&act.text_for_meaning));
         let said = head(step.thought, THOUGHT_CHARS);
         let thought = (word_count(said) >= THOUGHT_WORDS_MIN).then(|| self.embedder.embed(said));
         let on_task = self.task.as_ref().map(|task| {
             let thinks = thought.as_ref().map_or(0.0, |thought| thought.cosine(task));
             meaning.cosine(task).max(thinks)
         });
-        let familiar = self.familiar(&act);
-        note_names(&mut self.names, step.user_input);
-        note_names(&mut self.names, step.thought);
-        note_names(&mut self.names, act.query.as_deref().unwrap_or(""));
-        let files = act.reads.iter().chain(&act.writes);
-        files.for_each(|file| note_names(&mut self.names, &file.path));
-        let novelty = self.novelty(step.observation, &act);
-        let mut rewrites = false;
-        for file in &act.writes {
-            rewrites |= !self.written.is_new(fingerprint(&file.path));
-        }
+        let familiar = self.familiar(step, &act);
+        let edit = if act.edits {
+            edited_texts(step.action.map_or("", |action| action.input.text()))
+        } else {
+            Vec::new()
+        };
+        let (novelty, is_short) = self.novelty(step.observation, &act);
+        let rewrites = act
+            .writes
+            .iter()
+            .fold(false, |again, file| again | !self.written.is_new(fingerprint(&file.path)));
+        let asked_before = !self.asked.is_new(act.target_key);
         let found_nothing = says_nothing_found(step.observation, &act);
-        Scene { act, novelty, found_nothing, meaning, thought, on_task, familiar, rewrites }
+        let changes = (act.edits || act.kind.is_effect() || installs(&act)) && !act.outcome.failed;
+        Scene {
+            act,
+            novelty,
+            found_nothing,
+            is_short,
+            asked_before,
+            meaning,
+            thought,
+            on_task,
+            familiar,
+            edit,
+            rewrites,
+            changes,
+        }
     }
 
     /// Keeps the step once every monitor has looked at it.
     pub(crate) fn keep(&mut self, at: StepIndex, scene: Scene) {
-        let fruitless = scene.is_fruitless();
-        let scope = scene.scope();
-        let Scene { act, meaning, thought, found_nothing, .. } = scene;
+        let (scope, no_news) = (scene.scope(), scene.is_no_news());
+        let Scene { act, meaning, thought, found_nothing, changes, .. } = scene;
         if self.recent.len() == RECENT_MAX {
             self.recent.pop_front();
         }
         let changes_before = self.changes;
         self.acts =
             self.acts.saturating_add(u32::from(!matches!(act.kind, Kind::Message | Kind::Think)));
-        self.changes = self.changes.saturating_add(u32::from(act.edits || act.kind.is_effect()));
+        self.changes = self.changes.saturating_add(u32::from(changes));
         self.recent.push_back(PastAct {
             at,
             kind: act.kind,
             loose_key: act.loose_key,
+            target_key: act.target_key,
             scope,
             result_key: act.outcome.result_key,
+            error: act.outcome.signature,
             error_class: act.outcome.signature_class,
             failed: act.outcome.failed,
-            fruitless,
+            no_news,
             found_nothing,
             poll: act.poll || act.stateful,
             changes_before,
+            query: act.query.map(|query| head(&query, 120).into()),
             meaning,
             thought,
         });
     }
 
-    fn familiar(&self, act: &Act) -> Option<f64> {
-        let mut names = 0_u32;
-        let mut known = 0_u32;
+    /// The share of the act's names that were mentioned before; notes all names of the step.
+    fn familiar(&mut self, step: &Step<'_>, act: &Act) -> Option<f64> {
+        let (mut unknown, mut all) = (0, 0);
         let files = act.reads.iter().chain(&act.writes).map(|file| file.path.as_str());
-        for text in files.chain(act.query.as_deref()) {
-            each_name(text, |name| {
-                names += 1;
-                known += u32::from(self.names.has(name));
-            });
+        for text in files.chain(act.query.as_deref()).chain(act.entities.iter().map(String::as_str))
+        {
+            let counted = unknown_names(text, &self.names);
+            (unknown, all) = (unknown + counted.0, all + counted.1);
         }
-        (names > 0).then(|| f64::from(known) / f64::from(names))
+        let input = step.action.map_or("", |action| action.input.text());
+        for text in [step.user_input, step.thought, input, step.observation] {
+            note_names(&mut self.names, text);
+        }
+        (all > 0).then(|| 1.0 - f64::from(unknown) / f64::from(all))
     }
 
-    /// The share of lines not shown before; notes them, and the names in them.
-    fn novelty(&mut self, answer: &str, act: &Act) -> Option<f64> {
+    /// The share of lines not shown before, and whether there are only a few; notes them.
+    fn novelty(&mut self, answer: &str, act: &Act) -> (Option<f64>, bool) {
         if act.outcome.is_empty {
-            return None;
+            return (None, true);
         }
-        note_names(&mut self.names, &answer[..answer.floor_char_boundary(NAMES_BYTES_MAX)]);
         let (mut lines, mut new) = (0_u32, 0_u32);
         let count = answer.lines().count();
-        let shown = answer.lines().enumerate();
-        for (_, line) in shown.filter(|(at, _)| *at < LINES_MAX || *at + LINES_MAX >= count) {
-            let Some(print) = line_print(line) else { continue };
+        let shown = answer
+            .lines()
+            .enumerate()
+            .filter(|(at, _)| *at < LINES_MAX || *at + LINES_MAX >= count);
+        for print in shown.filter_map(|(_, line)| line_print(line)) {
             lines += 1;
             new += u32::from(self.lines.is_new(print));
         }
-        (lines > 0).then(|| f64::from(new) / f64::from(lines))
+        ((lines > 0).then(|| f64::from(new) / f64::from(lines)), lines <= SHORT_LINES)
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
         let vector = crate::meaning::DIMS * size_of::<f32>();
-        self.recent.len() * (size_of::<PastAct>() + 2 * vector)
+        self.recent.len() * (size_of::<PastAct>() + 2 * vector + 120)
             + self.lines.heap_bytes()
+            + self.asked.heap_bytes()
             + self.names.heap_bytes()
             + self.written.heap_bytes()
+            + self.task_text.len()
     }
 }
 
-/// A fingerprint of a line, its numbers taken away; `None` for lines that say nothing.
+/// A fingerprint of a line, without the line number that tools put before it; `None` for lines that say nothing.
 fn line_print(line: &str) -> Option<u64> {
     let line = line.trim();
-    if line.len() < 4 {
-        return None;
-    }
-    let mut in_number = false;
-    Some(print_of(line.bytes().filter_map(|byte| {
-        let more = std::mem::replace(&mut in_number, byte.is_ascii_digit()) && in_number;
-        (!more).then_some(if in_number { b'#' } else { byte })
-    })))
+    let after = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let numbered = after.len() < line.len() && after.starts_with(['\t', ':', ' ', '|', '-']);
+    let line = if numbered && after.len() > 2 {
+        after.trim_start_matches([':', ' ', '\t', '|', '-'])
+    } else {
+        line
+    };
+    (!line.is_empty()).then(|| print_of(line.bytes()))
 }
 
-/// A quick fingerprint of short texts; it only ever meets others of its kind.
-fn print_of(bytes: impl Iterator<Item = u8>) -> u64 {
-    bytes.fold(0xcbf2_9ce4_8422_2325, |print, byte| {
-        (print ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+/// Asks how far something is, and is told to wait.
+fn waits(step: &Step<'_>, act: &Act) -> bool {
+    const ASKS: [&str; 8] =
+        ["status", "progress", "logs", "job", "build", "wait", "poll", "deploy"];
+    const WAIT: [&str; 9] = [
+        "running",
+        "pending",
+        "queued",
+        "waiting",
+        "in_progress",
+        "in progress",
+        "not ready",
+        "building",
+        "processing",
+    ];
+    if step.observation.len() > 400 || matches!(act.kind, Kind::Message | Kind::Edit | Kind::Search)
+    {
+        return false;
+    }
+    let (tool, answer) = (step.tool().to_lowercase(), step.observation.to_lowercase());
+    let asks = |word: &&str| {
+        tool.contains(word) || act.commands.iter().any(|command| command.contains(word))
+    };
+    ASKS.iter().any(asks) && WAIT.iter().any(|word| answer.contains(word))
+}
+
+/// Works a page by hand: the same press may lead somewhere else each time.
+fn is_by_hand(tool: &str) -> bool {
+    const HANDS: [&str; 9] =
+        ["click", "press", "type", "scroll", "tap", "swipe", "hover", "drag", "screenshot"];
+    let tool = tool.to_lowercase();
+    tool.split(|c: char| !c.is_alphanumeric()).any(|word| HANDS.contains(&word))
+}
+
+/// Brings in a package: the same error afterwards is another one.
+fn installs(act: &Act) -> bool {
+    act.commands.iter().any(|command| {
+        let mut words = command.split(' ');
+        let tool = words.next().unwrap_or_default();
+        matches!(words.next(), Some("install" | "add" | "sync")) && !matches!(tool, "git")
     })
-}
-
-/// Calls back with a fingerprint of every name in a text: words of at least four letters that are no plain ones.
-fn each_name(text: &str, mut found: impl FnMut(u64)) {
-    for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_')) {
-        if word.len() >= 4 && !word.bytes().all(|byte| byte.is_ascii_digit()) {
-            found(print_of(word.bytes().map(|byte| byte.to_ascii_lowercase())));
-        }
-    }
-}
-
-fn note_names(names: &mut SeenOnce, text: &str) {
-    each_name(text, |name| {
-        names.is_new(name);
-    });
 }
 
 /// Short answers that say there is nothing.
 fn says_nothing_found(answer: &str, act: &Act) -> bool {
-    const SIGNS: [&str; 14] = [
+    const SIGNS: [&str; 13] = [
         "no results",
         "no result",
         "no match",
@@ -262,7 +338,6 @@ fn says_nothing_found(answer: &str, act: &Act) -> bool {
         "couldn't find",
         "no files",
         "no records",
-        "no data",
         "does not exist",
     ];
     if !matches!(act.kind, Kind::Read | Kind::Search | Kind::Run) {
@@ -272,7 +347,59 @@ fn says_nothing_found(answer: &str, act: &Act) -> bool {
     if short.is_empty() || act.outcome.is_empty {
         return act.kind == Kind::Search;
     }
-    let bare = matches!(short, "[]" | "{}" | "null" | "None" | "0");
+    let bare = matches!(short, "[]" | "{}" | "null" | "None");
     let low = head(short, 300).to_lowercase();
     bare || (short.len() < 300 && SIGNS.iter().any(|sign| low.contains(sign)))
+}
+
+/// Names are taken from so much of a text.
+const NAMES_BYTES_MAX: usize = 6_000;
+
+/// Notes every name of a text, of its beginning.
+pub(crate) fn note_names(names: &mut SeenOnce, text: &str) {
+    each_name(&text[..text.floor_char_boundary(NAMES_BYTES_MAX)], |name| {
+        names.is_new(name);
+    });
+}
+
+/// An edit of more pieces is a rewrite, not a replacement.
+const EDIT_TEXTS_MAX: usize = 14;
+/// An edit is read this far.
+const EDIT_BYTES_MAX: usize = 3_000;
+
+/// The pieces of an edit between quotation marks, slashes and line ends, in order, each once: among them stand the text
+/// that is taken out and the one that is put in, whatever tool does it.
+fn edited_texts(input: &str) -> Vec<u64> {
+    let mut texts: Vec<u64> = Vec::new();
+    let mut after_backslash = false;
+    let separators = ['\'', '"', '`', '/', '#', '|', '\n', '\\', ','];
+    for piece in input[..input.floor_char_boundary(EDIT_BYTES_MAX)].split_inclusive(separators) {
+        let ended_by_backslash = piece.ends_with('\\');
+        let mut text = piece.trim_end_matches(separators);
+        if after_backslash {
+            text = text.strip_prefix(['n', 't', 'r', 'Q', 'E']).unwrap_or(text);
+        }
+        after_backslash = ended_by_backslash;
+        let text = text.trim_start_matches(['+', '-', ' ', '\t']).trim_end();
+        if text.len() >= 4 && text.chars().any(char::is_alphabetic) {
+            let print = print_of(text.bytes());
+            if !texts.contains(&print) {
+                texts.push(print);
+            }
+            if texts.len() > EDIT_TEXTS_MAX {
+                return Vec::new();
+            }
+        }
+    }
+    texts
+}
+
+/// The names in a text that no name so far equals, and how many names there are.
+pub(crate) fn unknown_names(text: &str, known: &SeenOnce) -> (u32, u32) {
+    let (mut unknown, mut all) = (0_u32, 0_u32);
+    each_name(text, |name| {
+        all += 1;
+        unknown += u32::from(!known.has(name));
+    });
+    (unknown, all)
 }

@@ -47,6 +47,25 @@ impl SeenOnce {
     }
 }
 
+/// A quick fingerprint of short texts; it only ever meets others of its kind.
+pub(crate) fn print_of(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |print, byte| {
+        (print ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// Calls back with a fingerprint of every name in a text: words of at least four characters, and shorter ones with
+/// a digit. Plain words are among them; a run repeats those, so they tell nothing either way.
+pub(crate) fn each_name(text: &str, mut found: impl FnMut(u64)) {
+    for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_')) {
+        let digit = || word.bytes().any(|byte| byte.is_ascii_digit());
+        let number = || word.bytes().all(|byte| byte.is_ascii_digit());
+        if (word.len() >= 4 || (word.len() >= 3 && digit())) && !number() {
+            found(print_of(word.bytes().map(|byte| byte.to_ascii_lowercase())));
+        }
+    }
+}
+
 /// The two places of a fingerprint: word and bit.
 fn places(print: u64) -> [(usize, u64); 2] {
     let mixed = print.wrapping_mul(0x9e37_79b9_7f4a_7c15);

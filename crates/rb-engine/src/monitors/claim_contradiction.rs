@@ -1,7 +1,7 @@
 //! `claim_contradiction`: what the agent says contradicts what it said or saw.
 //!
-//! **Rule.** Says the tests pass while the newest test run failed. Says a file is missing that it has read, with nothing
-//! removed since. Gives another final answer, or states the opposite of an earlier statement, with nothing learned
+//! **Rule.** Says the tests pass while the newest test run failed. Says something is missing that it was
+//! shown, with nothing removed since. Gives another final answer, or states the opposite of an earlier statement, with nothing learned
 //! between. Below that, a small score grows with how often the agent corrects itself.
 //!
 //! **Fires at** 0.6.
@@ -9,7 +9,7 @@
 //! **Not a contradiction.** Revising a belief because new evidence came in. A variable that changes its value. A plan,
 //! a question, a supposition.
 //!
-//! **State.** The newest test run, the last [`STATEMENTS_MAX`] statements as fingerprints, a filter for files read.
+//! **State.** The newest test run, the last [`STATEMENTS_MAX`] statements as fingerprints, filters for things shown.
 //!
 //! **Blind spots.** Contradictions across different wordings; claims about anything but tests, files and answers.
 
@@ -23,7 +23,7 @@ use crate::facts::Facts;
 use crate::scene::Scene;
 use crate::seen::SeenOnce;
 use crate::step::StepIndex;
-use crate::text::fingerprint;
+use crate::text::{fingerprint, head, is_blank};
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
     id: "claim_contradiction",
@@ -49,9 +49,11 @@ const STAYS_STEPS: u32 = 3;
 struct ClaimContradiction {
     steps: f64,
     corrections: f64,
-    /// The newest test run that failed, until one passes or a change is made.
-    failing_tests: Option<StepIndex>,
-    files_read: SeenOnce,
+    /// The newest test run, if it failed and nothing was changed since.
+    failing: Option<StepIndex>,
+    /// Names of things that were asked for and answered, and those of them that later were not.
+    shown: SeenOnce,
+    gone: SeenOnce,
     statements: VecDeque<Statement>,
     /// Steps that showed something new so far.
     learned: u32,
@@ -60,9 +62,8 @@ struct ClaimContradiction {
 
 struct Statement {
     at: StepIndex,
-    /// What it is about, and what it says of it.
     subject: u64,
-    says: u64,
+    says: Box<str>,
     learned: u32,
 }
 
@@ -72,13 +73,17 @@ impl Monitor for ClaimContradiction {
         let thought = facts.step.thought;
         self.steps += 1.0;
         self.corrections += f64::from(claims::corrections(thought).min(4));
+        if !is_blank(facts.step.user_input) {
+            self.learned = self.learned.saturating_add(1);
+        }
         // What is said now is held against what was seen before this step's own answer.
-        let new = self.against_tests(at, thought).or_else(|| self.against_files(at, thought));
+        let new = self.against_tests(at, thought).or_else(|| self.against_things(at, thought));
         let new = new.or_else(|| self.against_statements(at, thought));
         if let Some((score, evidence)) = new {
             self.found = Some((at, score, evidence));
         }
-        self.learn(at, scene);
+        let input = facts.step.action.map_or("", |action| action.input.text());
+        self.learn(at, scene, input);
         if self.found.as_ref().is_some_and(|(since, ..)| at.0 - since.0 >= STAYS_STEPS) {
             self.found = None;
         }
@@ -94,64 +99,58 @@ impl Monitor for ClaimContradiction {
     }
 
     fn heap_bytes(&self) -> usize {
-        self.files_read.heap_bytes() + self.statements.capacity() * size_of::<Statement>()
+        self.shown.heap_bytes()
+            + self.gone.heap_bytes()
+            + self.statements.capacity() * (size_of::<Statement>() + 24)
     }
 }
 
 impl ClaimContradiction {
-    fn learn(&mut self, at: StepIndex, scene: &Scene) {
+    fn learn(&mut self, at: StepIndex, scene: &Scene, input: &str) {
         let act = &scene.act;
-        if act.edits || act.kind.is_effect() {
-            self.failing_tests = None;
-            self.learned = self.learned.saturating_add(1);
-        }
-        if let Some(tests) = act.outcome.tests {
-            self.failing_tests = (tests.failed > 0).then_some(at);
-        } else if act.tests || act.verifies {
-            self.failing_tests = None; // a check whose result we cannot read
-        }
-        if !act.outcome.failed
-            && !scene.found_nothing
-            && scene.novelty.is_some()
-            && act.kind == Kind::Read
-        {
-            for file in &act.reads {
-                self.files_read.is_new(fingerprint(file_name(&file.path)));
-            }
+        self.learn_tests(at, scene);
+        let answered = !act.outcome.failed && !scene.found_nothing && !act.outcome.is_empty;
+        let asks = act.kind.is_look() || act.kind == Kind::Run;
+        if asks && (answered || scene.found_nothing || act.outcome.failed) {
+            let names = if answered { &mut self.shown } else { &mut self.gone };
+            each_thing(input, |thing| {
+                names.is_new(thing);
+            });
         }
         if !act.removes.is_empty() {
-            self.files_read = SeenOnce::default();
+            self.shown = SeenOnce::default();
         }
-        let new = scene.novelty.is_some_and(|new| new >= crate::scene::STALE_BELOW);
-        self.learned = self.learned.saturating_add(u32::from(new));
+        self.learned = self.learned.saturating_add(u32::from(scene.is_evidence()));
+    }
+
+    fn learn_tests(&mut self, at: StepIndex, scene: &Scene) {
+        let act = &scene.act;
+        if scene.changes {
+            self.failing = None;
+        }
+        let said = act.outcome.signature_text.to_lowercase();
+        let fails = act.tests
+            && act.outcome.failed
+            && ["fail", "assert"].iter().any(|word| said.contains(word));
+        if act.outcome.tests.map_or(fails, |tests| tests.failed > 0) {
+            self.failing = Some(at);
+        } else if act.tests || act.outcome.tests.is_some() {
+            self.failing = None;
+        }
     }
 
     fn against_tests(&self, at: StepIndex, thought: &str) -> Option<(f64, Evidence)> {
-        let failed = self.failing_tests?;
+        let failed = self.failing?;
         claims::says_tests_pass(thought)
             .then(|| (0.90, Evidence::new("tests_fail", 1).at([failed, at])))
     }
 
-    fn against_files(&self, at: StepIndex, thought: &str) -> Option<(f64, Evidence)> {
+    fn against_things(&self, at: StepIndex, thought: &str) -> Option<(f64, Evidence)> {
         let mut found = None;
-        claims::each_statement(thought, |sentence, _| {
-            let missing = ["does not exist", "doesn't exist", "is missing", "there is no file"];
-            if found.is_some() || !missing.iter().any(|phrase| sentence.contains(phrase)) {
-                return;
-            }
-            let file = sentence
-                .split(|c: char| {
-                    c.is_whitespace() || matches!(c, '`' | '\'' | '"' | ',' | '(' | ')')
-                })
-                .find(|word| {
-                    let word = word.trim_end_matches('.');
-                    claims::names_a_file(word) && self.files_read.has(fingerprint(file_name(word)))
-                });
-            if let Some(file) = file {
-                found = Some((
-                    0.75,
-                    Evidence::new("file_was_read", 1).at([at]).path(file.trim_end_matches('.')),
-                ));
+        claims::each_missing(thought, |thing| {
+            let (name, path) = (thing_print(thing), thing);
+            if found.is_none() && self.shown.has(name) && !self.gone.has(name) {
+                found = Some((0.75, Evidence::new("was_shown", 1).at([at]).path(path)));
             }
         });
         found
@@ -162,11 +161,12 @@ impl ClaimContradiction {
         let mut found = None;
         let learned = self.learned;
         let statements = &mut self.statements;
-        claims::each_statement(thought, |sentence, words| {
-            let Some((subject, says)) = claims::subject(sentence, words) else { return };
+        claims::each_sentence(thought, |sentence, words| {
+            let Some((subject, says)) = claims::statement(sentence, words) else { return };
             let earlier = statements.iter().rev().find(|statement| statement.subject == subject);
             if let Some(earlier) = earlier
-                && earlier.says != says
+                && !earlier.says.contains(&says)
+                && !says.contains(&*earlier.says)
                 && learned == earlier.learned
                 && earlier.at != at
             {
@@ -175,14 +175,29 @@ impl ClaimContradiction {
             if statements.len() == STATEMENTS_MAX {
                 statements.pop_front();
             }
-            statements.push_back(Statement { at, subject, says, learned });
+            statements.push_back(Statement { at, subject, says: says.into(), learned });
         });
         found
     }
 }
 
-fn file_name(path: &str) -> &str {
-    path.rsplit(['/', '\\']).next().unwrap_or(path)
+/// Calls back for everything in an argument that names one thing.
+fn each_thing(input: &str, mut found: impl FnMut(u64)) {
+    let edges = |c: char| !c.is_alphanumeric() && !matches!(c, '/' | '.' | '_');
+    for word in head(input, 2_000)
+        .split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | ':' | '(' | ')' | '='))
+    {
+        let word = word.trim_matches(edges).trim_end_matches('.');
+        if claims::names_a_thing(word) {
+            found(thing_print(word));
+        }
+    }
+}
+
+/// A name as it is compared: in lower case, without `./` before it or the folders of a working copy.
+fn thing_print(thing: &str) -> u64 {
+    let low = thing.to_lowercase();
+    fingerprint(low.trim_start_matches("./").trim_start_matches('/'))
 }
 
 fn advice(seen: &Evidence) -> String {
@@ -192,9 +207,9 @@ fn advice(seen: &Evidence) -> String {
             "the tests were said to pass, but the newest test run shows failures ({steps}). It may help to read that output \
              once more, and to run the tests again before building on the claim."
         ),
-        "file_was_read" => format!(
-            "`{}` was said to be missing ({steps}), but it was read earlier in this run. It may help to check the path and the \
-             folder the command ran in.",
+        "was_shown" => format!(
+            "`{}` was said to be missing ({steps}), but a look at it was answered earlier in this run. It may help to check the \
+             name and where it was looked for.",
             seen.path.as_deref().unwrap_or("the file")
         ),
         _ => format!(

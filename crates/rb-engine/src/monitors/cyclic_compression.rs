@@ -19,10 +19,10 @@ use crate::act::Kind;
 use crate::evidence::Evidence;
 use crate::facts::Facts;
 use crate::meaning::Vector;
-use crate::scene::{Past, STALE_BELOW, Scene};
+use crate::scene::{Past, Scene};
 use crate::seen::SeenOnce;
 use crate::step::StepIndex;
-use crate::text::head;
+use crate::text::{head, is_blank};
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
     id: "cyclic_compression",
@@ -38,8 +38,8 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
 const RECAPS_MAX: usize = 8;
 /// Recaps this alike say the same.
 const SAME_RECAP: f64 = 0.88;
-/// A recap after more than this many steps of progress is a new one.
-const PROGRESS_MAX: u32 = 2;
+/// A recap after more than this many steps of progress since the last alike is a new one.
+const PROGRESS_MAX: u32 = 0;
 /// Acts after a compaction that are looked at.
 const AFTER_ACTS: u32 = 8;
 /// Thoughts this alike to a recent one count towards the small score.
@@ -62,6 +62,9 @@ struct CyclicCompression {
 impl Monitor for CyclicCompression {
     fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign {
         let Some((scene, past)) = facts.scene else { return Sign::none() };
+        if !is_blank(facts.step.user_input) {
+            self.recaps.clear();
+        }
         if says_compacted(facts.step.user_input) || says_compacted(facts.step.thought) {
             self.after = Some((at, 0, 0));
         }
@@ -98,9 +101,7 @@ impl Monitor for CyclicCompression {
 impl CyclicCompression {
     fn take(&mut self, scene: &Scene, past: &Past) {
         let act = &scene.act;
-        let new = scene.novelty.is_some_and(|new| new >= STALE_BELOW);
-        self.progress =
-            self.progress.saturating_add(u32::from(new || act.edits || act.kind.is_effect()));
+        self.progress = self.progress.saturating_add(u32::from(scene.is_evidence()));
         self.steps += 1.0;
         if let Some(thought) = &scene.thought {
             let recent = past.recent.iter().rev().take(8).filter_map(|p| p.thought.as_ref());
@@ -108,12 +109,12 @@ impl CyclicCompression {
             self.same_thoughts += ((alike - SAME_THOUGHT) / (1.0 - SAME_THOUGHT)).max(0.0);
         }
         if self.after.is_none() && !matches!(act.kind, Kind::Message | Kind::Think) {
-            self.done.is_new(act.loose_key);
+            self.done.is_new(done_print(scene));
         }
     }
 
     fn recap(&mut self, at: StepIndex, thought: &str, scene: &Scene) -> Option<(f64, Evidence)> {
-        let meaning = scene.thought.as_ref().filter(|_| sums_up(thought))?;
+        let meaning = scene.thought.as_ref().filter(|_| sums_up(thought) && !scene.act.poll)?;
         let same: Vec<StepIndex> = self
             .recaps
             .iter()
@@ -142,7 +143,7 @@ impl CyclicCompression {
             return None;
         }
         *acts += 1;
-        *again += u32::from(self.done.has(scene.act.loose_key));
+        *again += u32::from(self.done.has(done_print(scene)));
         let (cut, acts, again) = (*cut, *acts, *again);
         if acts >= AFTER_ACTS {
             self.after = None;
@@ -150,6 +151,11 @@ impl CyclicCompression {
         let mostly = again >= 4 && f64::from(again) >= 0.6 * f64::from(acts);
         mostly.then(|| (0.75, Evidence::new("done_before_the_cut", again).of(acts).at([cut, at])))
     }
+}
+
+/// An act with its answer: the same again, not the same after something changed.
+fn done_print(scene: &Scene) -> u64 {
+    scene.act.loose_key ^ scene.act.outcome.result_key.rotate_left(1)
 }
 
 /// The conversation was cut and goes on from a summary.

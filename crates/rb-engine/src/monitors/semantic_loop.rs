@@ -1,7 +1,8 @@
 //! `semantic_loop`: the same act again, perhaps in other words, without anything new.
 //!
-//! **Rule.** Five signs, the strongest counts. *Again*: the same act with the same answer and no change between; the
-//! third time fires. *Reworded*: looks for the same thing in other words and finds nothing new; the third fires.
+//! **Rule.** Six signs, the strongest counts. *Again*: the same act with the same answer and no change between; the
+//! fourth time in a row fires. *Reworded*: looks for the same thing in other words and finds nothing new; the third fires.
+//! *Back and forth*: one edit puts in what the one before took out; the second turn fires.
 //! *Cycle*: two to five acts with their answers, three times round. *Same error*: the same kind of error from different
 //! acts in a row; the fifth fires, sooner where nothing was changed between. *No news*: seven looks in a row that show
 //! nothing new. Below that, a small score grows with failures, stale answers and files written again.
@@ -24,7 +25,7 @@ use crate::evidence::Evidence;
 use crate::facts::Facts;
 use crate::scene::{Past, PastAct, Scene};
 use crate::step::StepIndex;
-use crate::text::is_blank;
+use crate::text::{fingerprint, is_blank};
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
     id: "semantic_loop",
@@ -41,6 +42,10 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
 const SAME_MEANING: f64 = 0.60;
 /// Rewordings are looked for this many acts back.
 const REWORDED_ACTS: usize = 8;
+/// Messages this alike are the same.
+const SAME_MESSAGE: f64 = 0.90;
+/// Edits that turn each other round count together within this many steps.
+const TURNS_WITHIN: u32 = 8;
 /// Cycles of two up to this many acts are looked for.
 const CYCLE_ACTS_MAX: usize = 5;
 /// The small score never reaches the threshold.
@@ -55,8 +60,15 @@ const REWORDED: [f64; 6] = [0.0, 0.0, 0.30, 0.62, 0.80, 1.0];
 const SAME_ERROR: [f64; 7] = [0.0, 0.0, 0.20, 0.40, 0.55, 0.70, 0.90];
 const NO_NEWS: [f64; 10] = [0.0, 0.0, 0.0, 0.15, 0.25, 0.35, 0.50, 0.65, 0.80, 1.0];
 
+/// How many edits are remembered to see one undo the other.
+const EDITS_MAX: usize = 8;
+
 #[derive(Default)]
 struct SemanticLoop {
+    /// The newest edits: where, the file, and the texts taken out and put in.
+    edits: VecDeque<(StepIndex, u64, Vec<u64>)>,
+    /// Where one edit turned round the one before it.
+    turns: Vec<StepIndex>,
     /// Acts before this one no longer count.
     since: StepIndex,
     steps: f64,
@@ -73,8 +85,9 @@ impl Monitor for SemanticLoop {
         self.trouble += trouble(scene);
         let window: VecDeque<&PastAct> =
             past.recent.iter().filter(|act| act.at >= self.since).collect();
-        let found = signs(at, scene, past, &window);
-        let strongest = found.into_iter().flatten().max_by(|a, b| a.0.total_cmp(&b.0));
+        let mut found: Vec<Found> = signs(at, scene, past, &window).into_iter().flatten().collect();
+        found.extend(self.back_and_forth(at, scene));
+        let strongest = found.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
         let trouble = (self.trouble / (self.steps + QUIET_START)).min(TROUBLE_MAX);
         match strongest {
             Some((score, evidence)) if score > trouble => {
@@ -86,11 +99,49 @@ impl Monitor for SemanticLoop {
 
     fn advised(&mut self, at: StepIndex) {
         self.since = StepIndex(at.0.saturating_add(1));
+        self.turns.clear();
     }
 
     fn heap_bytes(&self) -> usize {
-        0
+        let texts: usize =
+            self.edits.iter().map(|(.., texts)| texts.capacity() * size_of::<u64>()).sum();
+        texts + self.edits.capacity() * size_of::<(StepIndex, u64, Vec<u64>)>()
     }
+}
+
+impl SemanticLoop {
+    /// One edit puts in what the one before took out, again and again.
+    fn back_and_forth(&mut self, at: StepIndex, scene: &Scene) -> Option<Found> {
+        let file = scene.act.writes.first().filter(|_| !scene.edit.is_empty())?;
+        let file = fingerprint(file.path.rsplit('/').next().unwrap_or(&file.path));
+        let before = self.edits.iter().rev().find(|(_, known, _)| *known == file);
+        if before.is_some_and(|(.., texts)| turns_round(texts, &scene.edit)) {
+            self.turns.push(at);
+        }
+        self.turns.retain(|turn| at.0 - turn.0 <= TURNS_WITHIN);
+        if self.edits.len() == EDITS_MAX {
+            self.edits.pop_front();
+        }
+        self.edits.push_back((at, file, scene.edit.clone()));
+        let (score, count) = match self.turns.len() {
+            0 => return None,
+            1 => (0.35, 1),
+            2 => (0.65, 2),
+            more => (0.85, u32::try_from(more).unwrap_or(u32::MAX)),
+        };
+        let path = scene.act.writes.first().map_or("", |file| &file.path);
+        Some((
+            score,
+            Evidence::new("back_and_forth", count).at(self.turns.iter().copied()).path(path),
+        ))
+    }
+}
+
+/// Two texts stand in both edits, in opposite order.
+fn turns_round(before: &[u64], after: &[u64]) -> bool {
+    let shared: Vec<usize> =
+        after.iter().filter_map(|text| before.iter().position(|known| known == text)).collect();
+    shared.windows(2).any(|pair| pair[0] > pair[1])
 }
 
 /// How much trouble one step is, from 0 to about 2.
@@ -109,13 +160,13 @@ fn signs(
     scene: &Scene,
     past: &Past,
     window: &VecDeque<&PastAct>,
-) -> [Option<Found>; 6] {
+) -> [Option<Found>; 5] {
     let act = &scene.act;
     if act.poll || act.stateful || matches!(act.kind, Kind::Think | Kind::Finish) {
         return Default::default();
     }
     if act.kind == Kind::Message {
-        return [said_again(at, scene, window), None, None, None, None, None];
+        return [said_again(at, scene, window), None, None, None, None];
     }
     [
         again(at, scene, past, window),
@@ -123,7 +174,6 @@ fn signs(
         cycle(at, scene, window),
         same_error(at, scene, past, window),
         no_news(at, scene, window),
-        None,
     ]
 }
 
@@ -144,8 +194,11 @@ fn again(at: StepIndex, scene: &Scene, past: &Past, window: &VecDeque<&PastAct>)
     let act = &scene.act;
     let is_change = act.edits || act.kind.is_effect();
     let is_same = |p: &&&PastAct| {
-        let answered = p.loose_key == act.loose_key && p.result_key == act.outcome.result_key;
-        answered && (is_change || p.changes_before == past.changes)
+        // Whatever the wording: what is about the same and answered the same is the same.
+        let asked =
+            if is_change { p.loose_key == act.loose_key } else { p.target_key == act.target_key };
+        let answered = p.result_key == act.outcome.result_key;
+        asked && answered && (is_change || p.changes_before == past.changes)
     };
     let same: Vec<StepIndex> = window.iter().filter(is_same).map(|p| p.at).collect();
     let in_a_row = window.iter().rev().take_while(is_same).count();
@@ -166,27 +219,42 @@ fn reworded(
     window: &VecDeque<&PastAct>,
 ) -> Option<Found> {
     let act = &scene.act;
-    if act.kind != Kind::Search || !scene.is_fruitless() {
-        return None;
-    }
+    let query =
+        act.query.as_deref().filter(|_| act.kind == Kind::Search && scene.is_fruitless())?;
     let scope = scene.scope();
-    let same: Vec<StepIndex> = window
-        .iter()
-        .rev()
-        .take(REWORDED_ACTS)
-        .filter(|p| p.kind == Kind::Search && p.scope == scope && p.changes_before == past.changes)
-        .filter(|p| {
-            p.result_key == act.outcome.result_key || (p.found_nothing && scene.found_nothing)
-        })
-        .filter(|p| p.meaning.cosine(&scene.meaning) >= SAME_MEANING)
-        .map(|p| p.at)
-        .collect();
-    let before: Vec<StepIndex> = same.into_iter().rev().collect();
-    let mut sign = found("reworded", &REWORDED, at, &before)?;
-    if let Some(query) = &act.query {
-        sign.1 = sign.1.phrase(query);
+    let mut wordings = vec![act.loose_key];
+    let mut before = Vec::new();
+    for p in window.iter().rev().take(REWORDED_ACTS) {
+        let same_place =
+            p.kind == Kind::Search && p.scope == scope && p.changes_before == past.changes;
+        let same_answer =
+            p.result_key == act.outcome.result_key || (p.found_nothing && scene.found_nothing);
+        let same_thing = p.meaning.cosine(&scene.meaning) >= SAME_MEANING;
+        let other_words = p.query.as_deref().is_some_and(|earlier| words_differ(earlier, query));
+        if same_place
+            && same_answer
+            && same_thing
+            && other_words
+            && !wordings.contains(&p.loose_key)
+        {
+            wordings.push(p.loose_key);
+            before.insert(0, p.at);
+        }
     }
-    Some(sign)
+    let (score, evidence) = found("reworded", &REWORDED, at, &before)?;
+    Some((score, evidence.phrase(query)))
+}
+
+/// Differ in words, not only in numbers, dates or codes: those make a list, not a rewording.
+fn words_differ(earlier: &str, query: &str) -> bool {
+    let is_word =
+        |word: &&str| word.len() >= 3 && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    let split = |text: &str| -> Vec<String> {
+        text.split(|c: char| !c.is_alphanumeric()).filter(is_word).map(str::to_owned).collect()
+    };
+    let (earlier, query) = (split(earlier), split(query));
+    query.iter().any(|word| !earlier.contains(word))
+        || earlier.iter().any(|word| !query.contains(word))
 }
 
 /// Two to five acts with their answers, round and round.
@@ -220,19 +288,24 @@ fn cycle(at: StepIndex, scene: &Scene, window: &VecDeque<&PastAct>) -> Option<Fo
     })
 }
 
-/// The same kind of error, again and again, whatever was tried.
+/// The same error, again and again, whatever was tried.
 fn same_error(
     at: StepIndex,
     scene: &Scene,
     past: &Past,
     window: &VecDeque<&PastAct>,
 ) -> Option<Found> {
-    let class = scene.act.outcome.signature_class.filter(|_| scene.act.outcome.failed)?;
+    let outcome = &scene.act.outcome;
+    let class = outcome.signature_class.filter(|_| outcome.failed)?;
     let mut steps = Vec::new();
     let mut changes_between = 0_u32;
     let mut others = 0;
     for p in window.iter().rev() {
-        if p.error_class == Some(class) {
+        // About something else after a change, the same sort of error is progress.
+        let changed = p.changes_before != past.changes;
+        let same =
+            if changed { p.error == outcome.signature } else { p.error_class == Some(class) };
+        if p.failed && same {
             changes_between = past.changes.saturating_sub(p.changes_before);
             steps.insert(0, p.at);
             others = 0;
@@ -253,30 +326,27 @@ fn same_error(
 
 /// One look after the other that shows nothing new.
 fn no_news(at: StepIndex, scene: &Scene, window: &VecDeque<&PastAct>) -> Option<Found> {
-    let stale = scene.is_fruitless() && scene.act.kind.is_look();
-    let steps: Vec<StepIndex> = window
-        .iter()
-        .rev()
-        .take_while(|p| stale && p.fruitless && !p.poll && (p.kind.is_look() || p.failed))
-        .map(|p| p.at)
-        .collect();
-    let before: Vec<StepIndex> = steps.into_iter().rev().collect();
-    found("no_news", &NO_NEWS, at, &before).filter(|_| stale)
+    if !scene.is_no_news() || !scene.act.kind.is_look() {
+        return None;
+    }
+    let stale =
+        window.iter().rev().take_while(|p| p.no_news && !p.poll && (p.kind.is_look() || p.failed));
+    let mut before: Vec<StepIndex> = stale.map(|p| p.at).collect();
+    before.reverse();
+    found("no_news", &NO_NEWS, at, &before)
 }
 
-/// The same message again.
+/// The same message again, or nearly, with nothing done and nothing said between.
 fn said_again(at: StepIndex, scene: &Scene, window: &VecDeque<&PastAct>) -> Option<Found> {
-    let same: Vec<StepIndex> = window
-        .iter()
-        .rev()
-        .take(8)
-        .filter(|p| {
-            p.kind == Kind::Message && p.loose_key == scene.act.loose_key && scene.thought.is_some()
-        })
-        .map(|p| p.at)
-        .collect();
-    let before: Vec<StepIndex> = same.into_iter().rev().collect();
-    found("said_again", &AGAIN, at, &before)
+    let thought = scene.thought.as_ref().filter(|_| scene.novelty.is_none())?;
+    let alike = |p: &&&PastAct| {
+        let same =
+            p.thought.as_ref().is_some_and(|earlier| earlier.cosine(thought) >= SAME_MESSAGE);
+        p.kind == Kind::Message && same
+    };
+    let mut before: Vec<StepIndex> = window.iter().rev().take_while(alike).map(|p| p.at).collect();
+    before.reverse();
+    found("said_again", &IN_A_ROW, at, &before)
 }
 
 fn advice(seen: &Evidence) -> String {
@@ -299,6 +369,11 @@ fn advice(seen: &Evidence) -> String {
             "{} attempts ended in the same kind of error ({steps}). Trying further variations may not help. It may help to \
              read the first error closely, find out what it depends on, and test that alone.",
             seen.count
+        ),
+        "back_and_forth" => format!(
+            "the newest edits of `{}` undo each other ({steps}). It may help to decide which version is wanted and why, to \
+             check that one, and to look for the cause elsewhere if neither works.",
+            seen.path.as_deref().unwrap_or("the same file")
         ),
         "no_news" => format!(
             "the last {} looks showed nothing that was not known already ({}). It may be time to decide with what is known, \

@@ -1,24 +1,25 @@
 //! `silent_topic_drift`: what is done moves away from the task without saying so.
 //!
-//! **Rule.** A step is adrift when it is unlike the task, unlike the run so far, and names nothing that the task, the user
-//! or an answer has mentioned. Four such steps in a row read 0.65, unless a thought announces the change.
+//! **Rule.** A step is foreign when it is further from the task than the run has been, and most of its names were never
+//! mentioned: not by the task, not by the user, not by any step that belonged. What a foreign step brings up does not make
+//! the next one familiar. Foreignness adds up over steps and wears off with every step that belongs.
 //!
-//! **Fires at** 0.6.
+//! **Fires at** 0.6: about three clearly foreign steps in a row, or five half-foreign ones.
 //!
 //! **Not drift.** Sub-tasks that serve the task: their names come from what was seen. Following an error. A change of
 //! direction that is announced, or asked for by the user.
 //!
-//! **State.** The direction of the run and one counter. Cost per step: constant.
+//! **State.** A filter for names, how close the run has been to its task, and one sum. Cost per step: its own text.
 //!
-//! **Blind spots.** Without a task only the run itself is compared. Drift within the same files.
+//! **Blind spots.** Nothing is said without a task. Drift within the same files, or to another case of the same kind.
 
 use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite};
 use crate::act::Kind;
 use crate::evidence::Evidence;
 use crate::facts::Facts;
-use crate::meaning::Vector;
-use crate::scene::Scene;
-use crate::step::StepIndex;
+use crate::scene::{note_names, unknown_names};
+use crate::seen::SeenOnce;
+use crate::step::{Step, StepIndex};
 use crate::text::{head, is_blank};
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
@@ -32,82 +33,109 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     advice,
 };
 
-/// The run has a direction of its own after this many steps.
-const STEPS_BEFORE: u32 = 4;
-/// Less alike than this to the task, and to the run, is elsewhere.
-const OFF_TASK: f64 = 0.30;
-const OFF_RUN: f64 = 0.45;
-/// A larger share of known names follows from what was seen.
-const FAMILIAR: f64 = 0.34;
-/// How quickly the direction of the run follows its steps.
-const FOLLOW: f32 = 0.15;
-/// By how many adrift steps in a row.
-const SCORES: [f64; 7] = [0.0, 0.10, 0.25, 0.45, 0.65, 0.85, 1.0];
+/// Steps that belong before the run has a direction of its own.
+const BELONGING_MIN: u32 = 3;
+/// A smaller share of known names makes a step foreign, a larger one makes it belong.
+const KNOWN_SHARE: f64 = 0.55;
+/// From this share on, a step teaches names even when it is off the task.
+const TEACHES_SHARE: f64 = 0.65;
+/// Closer to the task than this is never off it, whatever the run was.
+const NEVER_ON: f64 = 0.20;
+/// How much of the distance from the task counts.
+const DISTANCE_WEIGHT: f64 = 0.5;
+const DISTANCE_MAX: f64 = 0.3;
+/// A step that belongs wears this much off.
+const WEARS_OFF: f64 = 0.3;
+/// A sum of this reads 0.6.
+const FOREIGN_FULL: f64 = 1.0;
+/// The usual closeness to the task follows the last this many steps.
+const USUAL_STEPS: u32 = 8;
+/// A step with fewer names tells nothing.
+const NAMES_MIN: u32 = 2;
+/// Thought and argument are read this far for names.
+const NAMES_CHARS: usize = 1_500;
 
 #[derive(Default)]
 struct SilentTopicDrift {
-    direction: Option<Vector>,
+    known: SeenOnce,
+    begun: bool,
+    belonging: u32,
+    /// How close to the task steps that belong have been.
+    usual: f64,
+    foreign: f64,
     steps: u32,
-    adrift: u32,
     first: StepIndex,
 }
 
 impl Monitor for SilentTopicDrift {
     fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign {
-        let Some((scene, _)) = facts.scene else { return Sign::none() };
-        if !is_blank(facts.step.user_input) || announces(facts.step.thought) {
-            *self = Self::default();
+        let Some((scene, past)) = facts.scene else { return Sign::none() };
+        let Some(on_task) = scene.on_task else { return Sign::none() };
+        let step = &facts.step;
+        if !std::mem::replace(&mut self.begun, true) {
+            note_names(&mut self.known, past.task());
         }
-        // A step that names nothing tells nothing about where the run is going.
-        let names = scene.familiar.is_some() || scene.act.kind == Kind::Message;
-        let counts =
-            names && !matches!(scene.act.kind, Kind::Think | Kind::Finish) && !scene.act.poll;
-        if counts && self.is_adrift(scene) {
-            if self.adrift == 0 {
-                self.first = at;
-            }
-            self.adrift = self.adrift.saturating_add(1);
-        } else if counts {
-            self.adrift = 0;
-            self.follow(scene);
+        if !is_blank(step.user_input) || announces(step.thought) {
+            note_names(&mut self.known, step.user_input);
+            self.foreign = 0.0;
+            self.teach(step, on_task);
+        } else if scene.act.kind != Kind::Think {
+            self.judge(at, step, on_task);
         }
-        self.steps = self.steps.saturating_add(1);
-        let score = SCORES.get(self.adrift as usize).or(SCORES.last()).copied().unwrap_or(0.0);
-        Sign::new(score, || Evidence::new("off_task", self.adrift).at([self.first, at]))
+        let score = (0.6 * self.foreign / FOREIGN_FULL).min(1.0);
+        Sign::new(score, || Evidence::new("off_task", self.steps).at([self.first, at]))
     }
 
     fn advised(&mut self, _: StepIndex) {
-        self.adrift = 0;
+        self.foreign = 0.0;
+        self.steps = 0;
     }
 
     fn heap_bytes(&self) -> usize {
-        self.direction.as_ref().map_or(0, |_| crate::meaning::DIMS * size_of::<f32>())
+        self.known.heap_bytes()
     }
 }
 
 impl SilentTopicDrift {
-    fn is_adrift(&self, scene: &Scene) -> bool {
-        let Some(direction) = self.direction.as_ref().filter(|_| self.steps >= STEPS_BEFORE) else {
-            return false;
-        };
-        let thinks = scene.thought.as_ref().map_or(0.0, |thought| thought.cosine(direction));
-        let off_run = scene.meaning.cosine(direction).max(thinks) < OFF_RUN;
-        let off_task = scene.on_task.is_none_or(|near| near < OFF_TASK);
-        let unknown = scene.familiar.is_some_and(|known| known < FAMILIAR);
-        off_run && off_task && unknown && !scene.meaning.is_zero()
+    fn judge(&mut self, at: StepIndex, step: &Step<'_>, on_task: f64) {
+        let input = step.action.map_or("", |action| action.input.text());
+        let counted =
+            [input, step.thought].map(|text| unknown_names(head(text, NAMES_CHARS), &self.known));
+        // What is done counts twice as much as what is said about it.
+        let [(unknown_done, done), (unknown_said, said)] = counted;
+        let (unknown, all) = (2 * unknown_done + unknown_said, 2 * done + said);
+        if all < NAMES_MIN {
+            if self.foreign == 0.0 {
+                self.teach(step, on_task);
+            }
+            return;
+        }
+        let share = 1.0 - f64::from(unknown) / f64::from(all);
+        let off = on_task < self.usual || on_task < NEVER_ON;
+        if self.belonging >= BELONGING_MIN {
+            let distance = (self.usual - on_task).clamp(-DISTANCE_MAX, DISTANCE_MAX);
+            let foreign =
+                if off { KNOWN_SHARE - share + DISTANCE_WEIGHT * distance } else { -WEARS_OFF };
+            if self.foreign == 0.0 && foreign > 0.0 {
+                (self.first, self.steps) = (at, 0);
+            }
+            self.foreign = (self.foreign + foreign).max(0.0);
+            self.steps = self.steps.saturating_add(1);
+        }
+        if self.belonging < BELONGING_MIN || share >= TEACHES_SHARE || !off {
+            self.teach(step, on_task);
+        }
     }
 
-    fn follow(&mut self, scene: &Scene) {
-        for step in [Some(&scene.meaning), scene.thought.as_ref()]
-            .into_iter()
-            .flatten()
-            .filter(|step| !step.is_zero())
-        {
-            match &mut self.direction {
-                Some(direction) => direction.move_towards(step, FOLLOW),
-                None => self.direction = Some(step.clone()),
-            }
+    /// The step belongs: what it names is known from now on.
+    fn teach(&mut self, step: &Step<'_>, on_task: f64) {
+        let input = step.action.map_or("", |action| action.input.text());
+        for text in [step.thought, input, step.observation] {
+            note_names(&mut self.known, text);
         }
+        self.belonging = self.belonging.saturating_add(1);
+        let share = 1.0 / f64::from(self.belonging.min(USUAL_STEPS));
+        self.usual += share * (on_task - self.usual);
     }
 }
 

@@ -1,7 +1,7 @@
 //! `verification_skip`: the work is declared done with changes that nothing has checked.
 //!
-//! **Rule.** Count changes of files since the last check that passed: a test, a build, a run, a look at the diff or at
-//! the changed file. When the agent finishes, or says that it is done, and some are left, the reading is 0.7 and more.
+//! **Rule.** Count changes of files since the last check: a test, a build, a run, a look at the diff or at the changed
+//! file. A check that could not run is none; one that fails is for the agent to read (see `claim_contradiction`). When the agent finishes, or says that it is done, and some are left, the reading is 0.7 and more.
 //! Before that a small score grows with the number of unchecked changes.
 //!
 //! **Fires at** 0.6: only at the end, or at a claim of being done.
@@ -14,12 +14,12 @@
 //! **Blind spots.** Whether the check was a good one. A program that is run counts, whatever it prints.
 
 use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite};
-use crate::act::Kind;
+use crate::act::{Act, FileRef, Kind, Outcome};
 use crate::claims;
 use crate::evidence::Evidence;
 use crate::facts::Facts;
 use crate::step::StepIndex;
-use crate::text::Label;
+use crate::text::{Label, head};
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
     id: "verification_skip",
@@ -34,6 +34,8 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
 
 /// Unchecked files beyond this many are only counted.
 const FILES_MAX: usize = 16;
+/// Stands for a file whose name could not be made out.
+const SOME_FILE: &str = "a file";
 /// A score for each unchecked change, up to a limit below the threshold.
 const UNCHECKED: f64 = 0.12;
 const UNCHECKED_MAX: f64 = 0.48;
@@ -43,35 +45,36 @@ const DONE: f64 = 0.70;
 struct VerificationSkip {
     unchecked: Vec<(StepIndex, Label)>,
     changes: u32,
-    ever_checked: bool,
 }
 
 impl Monitor for VerificationSkip {
     fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign {
         let Some((scene, _)) = facts.scene else { return Sign::none() };
         let act = &scene.act;
-        let reads_back = act
-            .reads
-            .iter()
-            .any(|file| self.unchecked.iter().any(|(_, known)| same_file(known, &file.path)));
-        let checks = (act.verifies || act.tests || reads_back) && !act.edits;
-        let checks_itself =
-            act.edits && act.verifies && !act.outcome.failed && scene.novelty.is_some();
-        if act.edits {
-            self.change(at, act.writes.iter().map(|file| file.path.as_str()));
+        let says_so = act.kind == Kind::Message
+            && !act.outcome.failed
+            && claims::hands_over(facts.step.thought);
+        let finishes = act.kind == Kind::Finish || says_so;
+        let looks = |seen: &str| self.unchecked.iter().any(|(_, file)| is_or_holds(seen, file));
+        let nameless =
+            act.kind.is_look() && self.unchecked.iter().any(|(_, file)| file.is(SOME_FILE));
+        let reads_back = nameless || act.reads.iter().any(|file| looks(&file.path));
+        let ran = act.kind != Kind::Finish && !could_not_run(facts.step.observation, &act.outcome);
+        let checks = ran
+            && (act.verifies || act.tests || reads_back || shows_what_it_writes(act))
+            && (!act.edits || !act.outcome.failed);
+        if act.edits && !act.outcome.failed && !act.reverts {
+            self.change(at, &act.writes);
         }
         let removed = act.removes.iter().map(|file| file.path.as_str());
-        removed.for_each(|file| self.unchecked.retain(|(_, known)| !same_file(known, file)));
-        if checks || checks_itself {
+        removed.for_each(|file| self.unchecked.retain(|(_, known)| !is_or_holds(file, known)));
+        if checks {
             self.unchecked.clear();
             self.changes = 0;
-            self.ever_checked = true;
         }
         if self.unchecked.is_empty() {
             return Sign::none();
         }
-        let finishes = act.kind == Kind::Finish
-            || (act.kind == Kind::Message && claims::says_done(facts.step.thought));
         let pending = (UNCHECKED * f64::from(self.changes)).min(UNCHECKED_MAX);
         let score = if finishes { (DONE + pending / 2.0).min(1.0) } else { pending };
         Sign::new(score, || {
@@ -89,16 +92,19 @@ impl Monitor for VerificationSkip {
 }
 
 impl VerificationSkip {
-    fn change<'a>(&mut self, at: StepIndex, files: impl Iterator<Item = &'a str>) {
-        self.changes = self.changes.saturating_add(1);
-        let mut any = false;
-        for file in files {
-            any = true;
-            self.unchecked.retain(|(_, known)| !known.is(file));
-            self.unchecked.push((at, Label::new(file)));
+    /// Notes the files; those in a temporary folder are nobody's work.
+    fn change(&mut self, at: StepIndex, files: &[FileRef]) {
+        let lasting: Vec<&FileRef> = files.iter().filter(|file| !file.is_temporary()).collect();
+        if lasting.is_empty() && !files.is_empty() {
+            return;
         }
-        if !any {
-            self.unchecked.push((at, Label::new("a file")));
+        self.changes = self.changes.saturating_add(1);
+        for file in &lasting {
+            self.unchecked.retain(|(_, known)| !known.is(&file.path));
+            self.unchecked.push((at, Label::new(&file.path)));
+        }
+        if lasting.is_empty() {
+            self.unchecked.push((at, Label::new(SOME_FILE)));
         }
         if self.unchecked.len() > FILES_MAX {
             self.unchecked.drain(..self.unchecked.len() - FILES_MAX);
@@ -106,10 +112,33 @@ impl VerificationSkip {
     }
 }
 
-/// The same file, also when one of them is named from another folder.
-fn same_file(known: &Label, file: &str) -> bool {
+/// What was looked at is the file, also named from another folder, or a folder that holds it.
+fn is_or_holds(seen: &str, file: &Label) -> bool {
     let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-    known.is(file) || name(known.shown()) == name(file)
+    let folder = seen.trim_end_matches('/');
+    let holds = folder == "."
+        || file.shown().strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+    file.is(seen) || name(file.shown()) == name(seen) || holds
+}
+
+/// `… | tee file` shows what it writes.
+fn shows_what_it_writes(act: &Act) -> bool {
+    act.edits && act.commands.iter().any(|command| command.starts_with("tee"))
+}
+
+/// A check that could not run checks nothing.
+fn could_not_run(answer: &str, outcome: &Outcome) -> bool {
+    const SIGNS: [&str; 6] = [
+        "command not found",
+        "no module named",
+        "no tests ran",
+        "collected 0 items",
+        "no such file",
+        "is not recognized",
+    ];
+    let low = head(answer, 600).to_lowercase();
+    outcome.exit_code == Some(127)
+        || (answer.len() < 600 && SIGNS.iter().any(|sign| low.contains(sign)))
 }
 
 fn advice(seen: &Evidence) -> String {
