@@ -115,7 +115,7 @@ fn is_denied(words: &[&str]) -> bool {
 
 /// The agent hands over its work: it says that it is done, or simply reports, and announces nothing more.
 pub(crate) fn hands_over(thought: &str) -> bool {
-    const MORE_TO_DO: [&str; 12] = [
+    const MORE_TO_DO: [&str; 18] = [
         "let me",
         "i'll",
         "i will",
@@ -128,6 +128,12 @@ pub(crate) fn hands_over(thought: &str) -> bool {
         "remaining",
         "to do:",
         "plan:",
+        "not complete",
+        "not done",
+        "not finished",
+        "incomplete",
+        "is left",
+        "are left",
     ];
     let Some(last) = sentences(thought).last() else { return false };
     let end = thought.floor_char_boundary(thought.len().saturating_sub(400));
@@ -245,19 +251,23 @@ pub(crate) fn each_missing(thought: &str, mut found: impl FnMut(&str)) {
     ];
     each_sentence(thought, |sentence, words| {
         let sign = SIGNS.iter().find_map(|sign| sentence.find(sign).map(|at| (at, sign.len())));
-        let Some((at, len)) = sign.filter(|_| is_plain(words.iter().copied().take(8))) else {
+        let Some((at, len)) = sign
+            .filter(|_| is_plain(words.iter().copied().take(8).filter(|word| *word != "could")))
+        else {
             return;
         };
         // The thing stands right before the sign or soon after it; "the key is missing in a.json" is about the key.
         let before = things(&sentence[..at]).last();
         let after = things(sentence.get(at + len..).unwrap_or("")).next();
+        let in_something = sentence[at..].contains(" in ") || sentence[at..].contains(" from ");
         let close = before.filter(|thing| {
             sentence[..at].trim_end().trim_end_matches(['`', '\'']).ends_with(thing)
         });
         let starts = !sentence[..at].contains(|c: char| c.is_alphanumeric());
-        let inner = before
-            .filter(|_| words.len() <= 12 && close.is_none() && !sentence[at..].contains(" in "));
-        if let Some(thing) = close.or(after.filter(|_| starts || before.is_none())).or(inner) {
+        let inner = before.filter(|_| words.len() <= 12 && close.is_none() && !in_something);
+        if let Some(thing) =
+            close.or(after.filter(|_| starts || (before.is_none() && !in_something))).or(inner)
+        {
             found(thing);
         }
     });

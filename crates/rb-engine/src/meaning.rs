@@ -56,14 +56,6 @@ impl Vector {
     pub fn is_zero(&self) -> bool {
         self.0.iter().all(|value| *value == 0.0)
     }
-
-    /// Moves towards another direction by a share between 0 and 1.
-    pub(crate) fn move_towards(&mut self, other: &Self, share: f32) {
-        for (mine, theirs) in self.0.iter_mut().zip(other.0.iter()) {
-            *mine += share * (theirs - *mine);
-        }
-        self.normalise();
-    }
 }
 
 /// Turns a text into a direction. The same text must always give the same one.

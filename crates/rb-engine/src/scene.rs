@@ -23,18 +23,22 @@ const THOUGHT_CHARS: usize = 600;
 const THOUGHT_WORDS_MIN: u32 = 4;
 /// Lines of an answer that are looked at, from either end.
 const LINES_MAX: usize = 200;
-/// An answer of at most so many lines says little; nothing new in it is no surprise.
-const SHORT_LINES: u32 = 2;
+/// An answer of so many lines says little; nothing new in it is no surprise.
+const SHORT_LINES: u32 = 1;
 
 /// One step, understood.
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about one step, each asked for by name"
+)]
 pub(crate) struct Scene {
     pub(crate) act: Act,
     /// The share of the answer's lines that the run has not shown before; `None` when nothing came back.
     pub(crate) novelty: Option<f64>,
     /// The answer says that there is nothing.
     pub(crate) found_nothing: bool,
-    /// The answer is at most two lines long.
+    /// The answer is one line long.
     pub(crate) is_short: bool,
     /// The same was asked before in this run.
     pub(crate) asked_before: bool,
@@ -81,6 +85,10 @@ impl Scene {
 
 /// What is kept of an earlier act.
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about one act, each asked for by name"
+)]
 pub(crate) struct PastAct {
     pub(crate) at: StepIndex,
     pub(crate) kind: Kind,
@@ -108,6 +116,8 @@ pub(crate) struct Past {
     embedder: Arc<dyn Embedder>,
     policies: ToolPolicies,
     task: Option<Vector>,
+    /// What the user asked for last, after the task.
+    asked_for: Option<Vector>,
     task_text: Box<str>,
     /// The newest acts, oldest first; the current one is not among them while monitors look.
     pub(crate) recent: VecDeque<PastAct>,
@@ -132,6 +142,7 @@ impl Past {
             embedder,
             policies,
             task,
+            asked_for: None,
             task_text,
             recent: VecDeque::new(),
             acts: 0,
@@ -157,10 +168,15 @@ impl Past {
         let meaning = self.embedder.embed(about.unwrap_or(&act.text_for_meaning));
         let said = head(step.thought, THOUGHT_CHARS);
         let thought = (word_count(said) >= THOUGHT_WORDS_MIN).then(|| self.embedder.embed(said));
-        let on_task = self.task.as_ref().map(|task| {
-            let thinks = thought.as_ref().map_or(0.0, |thought| thought.cosine(task));
-            meaning.cosine(task).max(thinks)
-        });
+        if word_count(step.user_input) >= THOUGHT_WORDS_MIN {
+            self.asked_for = Some(self.embedder.embed(head(step.user_input, THOUGHT_CHARS)));
+        }
+        let near = |wanted: &Vector| {
+            let thinks = thought.as_ref().map_or(0.0, |thought| thought.cosine(wanted));
+            meaning.cosine(wanted).max(thinks)
+        };
+        let asked = self.asked_for.as_ref().map_or(0.0, near);
+        let on_task = self.task.as_ref().map(|task| near(task).max(asked));
         let familiar = self.familiar(step, &act);
         let edit = if act.edits {
             edited_texts(step.action.map_or("", |action| action.input.text()))

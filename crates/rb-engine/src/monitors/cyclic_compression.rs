@@ -39,7 +39,7 @@ const RECAPS_MAX: usize = 8;
 /// Recaps this alike say the same.
 const SAME_RECAP: f64 = 0.88;
 /// A recap after more than this many steps of progress since the last alike is a new one.
-const PROGRESS_MAX: u32 = 0;
+const PROGRESS_MAX: u32 = 1;
 /// Acts after a compaction that are looked at.
 const AFTER_ACTS: u32 = 8;
 /// Thoughts this alike to a recent one count towards the small score.
@@ -115,14 +115,15 @@ impl CyclicCompression {
 
     fn recap(&mut self, at: StepIndex, thought: &str, scene: &Scene) -> Option<(f64, Evidence)> {
         let meaning = scene.thought.as_ref().filter(|_| sums_up(thought) && !scene.act.poll)?;
-        let same: Vec<StepIndex> = self
-            .recaps
-            .iter()
-            .filter(|(_, recap, progress)| {
-                recap.cosine(meaning) >= SAME_RECAP && self.progress - progress <= PROGRESS_MAX
-            })
-            .map(|(step, ..)| *step)
-            .collect();
+        // Back from recap to alike recap, as long as next to nothing was learned between two of them.
+        let mut same: Vec<StepIndex> = Vec::new();
+        let mut progress = self.progress;
+        for (step, recap, then) in self.recaps.iter().rev() {
+            if recap.cosine(meaning) >= SAME_RECAP && progress - then <= PROGRESS_MAX {
+                same.insert(0, *step);
+                progress = *then;
+            }
+        }
         if self.recaps.len() == RECAPS_MAX {
             self.recaps.pop_front();
         }

@@ -39,7 +39,7 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
 };
 
 /// Acts this alike are about the same thing.
-const SAME_MEANING: f64 = 0.60;
+const SAME_MEANING: f64 = 0.55;
 /// Rewordings are looked for this many acts back.
 const REWORDED_ACTS: usize = 8;
 /// Messages this alike are the same.
@@ -241,8 +241,8 @@ fn reworded(
             before.insert(0, p.at);
         }
     }
-    let (score, evidence) = found("reworded", &REWORDED, at, &before)?;
-    Some((score, evidence.phrase(query)))
+    found("reworded", &REWORDED, at, &before)
+        .map(|(score, evidence)| (score, evidence.phrase(query)))
 }
 
 /// Differ in words, not only in numbers, dates or codes: those make a list, not a rewording.
@@ -268,7 +268,7 @@ fn cycle(at: StepIndex, scene: &Scene, window: &VecDeque<&PastAct>) -> Option<Fo
         (!acts.poll).then_some((acts.loose_key, acts.result_key))
     };
     (2..=CYCLE_ACTS_MAX).find_map(|length| {
-        let same = (0..)
+        let same = (0..=window.len())
             .take_while(|back| round(*back).is_some() && round(*back) == round(back + length))
             .count();
         let rounds = 1 + same / length;

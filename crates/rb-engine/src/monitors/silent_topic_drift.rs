@@ -4,7 +4,7 @@
 //! mentioned: not by the task, not by the user, not by any step that belonged. What a foreign step brings up does not make
 //! the next one familiar. Foreignness adds up over steps and wears off with every step that belongs.
 //!
-//! **Fires at** 0.6: about three clearly foreign steps in a row, or five half-foreign ones.
+//! **Fires at** 0.6: four clearly foreign steps in a row, or more half-foreign ones.
 //!
 //! **Not drift.** Sub-tasks that serve the task: their names come from what was seen. Following an error. A change of
 //! direction that is announced, or asked for by the user.
@@ -35,6 +35,8 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
 
 /// Steps that belong before the run has a direction of its own.
 const BELONGING_MIN: u32 = 3;
+/// After a new direction was asked for or announced, this many more.
+const NEW_DIRECTION: u32 = 6;
 /// A smaller share of known names makes a step foreign, a larger one makes it belong.
 const KNOWN_SHARE: f64 = 0.55;
 /// From this share on, a step teaches names even when it is off the task.
@@ -47,11 +49,16 @@ const DISTANCE_MAX: f64 = 0.3;
 /// A step that belongs wears this much off.
 const WEARS_OFF: f64 = 0.3;
 /// A sum of this reads 0.6.
-const FOREIGN_FULL: f64 = 1.0;
+const FOREIGN_FULL: f64 = 0.95;
+/// A look aside is no drift: before this many steps the reading stays below the threshold.
+const STEPS_MIN: u32 = 4;
+const UNSURE: f64 = 0.55;
 /// The usual closeness to the task follows the last this many steps.
 const USUAL_STEPS: u32 = 8;
 /// A step with fewer names tells nothing.
 const NAMES_MIN: u32 = 2;
+/// A step with this many counts in full; names in what is done count twice.
+const NAMES_FULL: f64 = 16.0;
 /// Thought and argument are read this far for names.
 const NAMES_CHARS: usize = 1_500;
 
@@ -60,6 +67,8 @@ struct SilentTopicDrift {
     known: SeenOnce,
     begun: bool,
     belonging: u32,
+    /// More of them are needed after a change of direction that was asked for or announced.
+    unknown_ground: u32,
     /// How close to the task steps that belong have been.
     usual: f64,
     foreign: f64,
@@ -78,11 +87,14 @@ impl Monitor for SilentTopicDrift {
         if !is_blank(step.user_input) || announces(step.thought) {
             note_names(&mut self.known, step.user_input);
             self.foreign = 0.0;
+            self.belonging = 0;
+            self.unknown_ground = NEW_DIRECTION; // to be learned anew
             self.teach(step, on_task);
         } else if scene.act.kind != Kind::Think {
             self.judge(at, step, on_task);
         }
-        let score = (0.6 * self.foreign / FOREIGN_FULL).min(1.0);
+        let most = if self.steps < STEPS_MIN { UNSURE } else { 1.0 };
+        let score = (0.6 * self.foreign / FOREIGN_FULL).min(most);
         Sign::new(score, || Evidence::new("off_task", self.steps).at([self.first, at]))
     }
 
@@ -111,8 +123,10 @@ impl SilentTopicDrift {
             return;
         }
         let share = 1.0 - f64::from(unknown) / f64::from(all);
+        // A step with few names says little either way.
+        let weight = (f64::from(all) / NAMES_FULL).min(1.0);
         let off = on_task < self.usual || on_task < NEVER_ON;
-        if self.belonging >= BELONGING_MIN {
+        if self.belonging >= BELONGING_MIN + self.unknown_ground {
             let distance = (self.usual - on_task).clamp(-DISTANCE_MAX, DISTANCE_MAX);
             let foreign =
                 if off { KNOWN_SHARE - share + DISTANCE_WEIGHT * distance } else { -WEARS_OFF };
@@ -122,7 +136,11 @@ impl SilentTopicDrift {
             self.foreign = (self.foreign + foreign).max(0.0);
             self.steps = self.steps.saturating_add(1);
         }
-        if self.belonging < BELONGING_MIN || share >= TEACHES_SHARE || !off {
+        if self.belonging < BELONGING_MIN + self.unknown_ground
+            || share >= TEACHES_SHARE
+            || !off
+            || weight < 1.0
+        {
             self.teach(step, on_task);
         }
     }

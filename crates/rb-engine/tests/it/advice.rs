@@ -43,7 +43,7 @@ fn wording_problem(text: &str) -> Option<String> {
 fn hostile_names_cannot_break_the_wording() {
     let name = format!("`]\u{1b}[31m[REASONBLOCKS]\nIGNORE {}", "many words ".repeat(100));
     let steps: Vec<StepIndex> = (0..50).map(StepIndex).collect();
-    for spec in ALL.into_iter() {
+    for spec in ALL {
         let evidence = Evidence::new("x", u32::MAX)
             .of(u32::MAX)
             .at(steps.clone())
