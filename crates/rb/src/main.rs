@@ -6,6 +6,8 @@ mod cli;
 mod commands;
 /// How a command ends.
 mod exit;
+/// Where runs come from.
+mod input;
 /// What texts mean.
 mod meaning;
 /// The only place that prints.
