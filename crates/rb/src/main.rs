@@ -26,6 +26,7 @@ fn main() -> ExitCode {
     let mut out = Out::new(cli.color);
     let ended = match cli.command {
         Command::Check(args) => commands::check::run(&args, &mut out),
+        Command::Quality(args) => commands::quality::run(&args, &mut out),
     };
     let exit = ended.unwrap_or_else(|error| {
         out.error(&format!("{error:#}"));

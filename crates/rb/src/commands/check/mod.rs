@@ -14,13 +14,13 @@ mod tally;
 use std::io;
 
 use rayon::prelude::*;
-use rb_engine::monitors::{ALL, SuiteChoice};
+use rb_engine::monitors::ALL;
 use rb_engine::rules::{Rules, RulesConfig};
 use rb_engine::weights::{Profile, WeightNote, Weights};
 use rb_wire::transcripts::{Complaint, Run};
 
 use self::tally::Tally;
-use crate::cli::{CheckArgs, SuiteArg};
+use crate::cli::CheckArgs;
 use crate::exit::Exit;
 use crate::input::{Batch, Complaints, Line, Reading};
 use crate::meaning;
@@ -79,11 +79,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Out) -> anyhow::Result<Exit> {
 }
 
 fn rules(args: &CheckArgs, out: &mut Out) -> anyhow::Result<Rules> {
-    let suite = match args.suite {
-        SuiteArg::Heuristic => SuiteChoice::Heuristic,
-        SuiteArg::Semantic => SuiteChoice::Semantic,
-        SuiteArg::Both => SuiteChoice::Both,
-    };
+    let suite = args.suite.choice();
     let profile = Profile::from_name(&args.profile).unwrap_or_default();
     let given = args.weights.iter().map(|(name, weight)| (name.as_str(), *weight));
     let (weights, notes) = Weights::of(profile).with(given);
