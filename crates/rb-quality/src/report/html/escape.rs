@@ -15,6 +15,8 @@ impl Display for Escaped<'_> {
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
                 '\n' | '\t' => f.write_char(c)?,
+                // Half of an end of line.
+                '\r' => {}
                 // Control characters and those that turn the direction of reading.
                 c if c.is_control() => f.write_char('\u{fffd}')?,
                 '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => f.write_char('\u{fffd}')?,
