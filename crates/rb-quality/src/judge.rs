@@ -107,9 +107,30 @@ impl Trace {
     }
 }
 
+/// Somebody who wants to see how far the work has come.
+pub trait Watch: Sync {
+    /// So many more steps will be judged.
+    fn planned(&self, steps: usize);
+
+    /// So many more steps have been.
+    fn judged(&self, steps: usize);
+}
+
+/// Nobody looks.
+impl Watch for () {
+    fn planned(&self, _: usize) {}
+
+    fn judged(&self, _: usize) {}
+}
+
 /// All runs through one judge, in the order of the runs.
-pub fn traces(judge: &dyn Judge, runs: &[&LabelledRun]) -> Vec<Trace> {
-    runs.par_iter().map(|run| judge.trace(run)).collect()
+pub(crate) fn traces(judge: &dyn Judge, runs: &[&LabelledRun], watch: &dyn Watch) -> Vec<Trace> {
+    let trace = |run: &&LabelledRun| {
+        let trace = judge.trace(run);
+        watch.judged(trace.steps.len());
+        trace
+    };
+    runs.par_iter().map(trace).collect()
 }
 
 /// The engine's monitors under given rules.

@@ -13,7 +13,7 @@
 //!
 //! let monitors = SuiteJudge::new(Rules::default());
 //! let judges: [&dyn Judge; 2] = [&monitors, &StepCount];
-//! let report = measure(&[], &judges, &Options::default());
+//! let report = measure(&[], &judges, &Options::default(), &());
 //! assert!(report.sets.is_empty());
 //! ```
 #![warn(missing_docs)]

@@ -2,19 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
+
 use crate::corpus::{LabelledRun, Outcome, Split};
-use crate::judge::{Judge, Statistic, Trace, traces};
+use crate::judge::{Judge, Statistic, Trace, Watch, traces};
 use crate::report::{
     CompositeReport, EarlyReport, FalseAlarm, JudgeReport, MeanReport, MonitorReport, Report,
     SetReport,
 };
-use crate::splice;
+use crate::splice::{self, Spliced};
 use crate::stats::agreement::{Agreement, LabelledAlarms, agreement};
 use crate::stats::auc::{Area, Matched, Sample, raw_area};
 use crate::stats::rate::Rate;
 use crate::stats::resample::{Resamples, number_tasks};
 use crate::stats::{Estimate, median, real};
-use crate::text::head;
+use crate::text::{head, line};
 
 /// What may be chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,30 +64,50 @@ const EARLY_STEPS: [usize; 2] = [5, 10];
 const STATISTICS: [Statistic; 3] = [Statistic::Mean, Statistic::Peak, Statistic::Last];
 /// At most so many false alarms of one run are shown, so that one bad run does not fill the page.
 const FALSE_ALARMS_PER_RUN: usize = 2;
+/// So many actions before the alarm are shown with it.
+const BEFORE_SHOWN: usize = 3;
 
 /// Measures every judge on every set. The first judge is the one that the verdicts are about.
-pub fn measure(runs: &[LabelledRun], judges: &[&dyn Judge], options: &Options) -> Report {
+pub fn measure(
+    runs: &[LabelledRun],
+    judges: &[&dyn Judge],
+    options: &Options,
+    watch: &dyn Watch,
+) -> Report {
     let long: Vec<&LabelledRun> =
         runs.iter().filter(|run| run.steps.len() >= options.steps_min).collect();
-    let readings: Vec<Judged<'_>> = judges.iter().map(|judge| Judged::new(*judge, &long)).collect();
+    let spliced = splice::splice_all(runs, options.plants_max, options.seed);
+    watch.planned(work(&long, &spliced, judges));
+    let readings: Vec<Judged<'_>> =
+        judges.iter().map(|judge| Judged::new(*judge, &long, watch)).collect();
     let mut sets: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, run) in long.iter().enumerate() {
         sets.entry(&run.set).or_default().push(at);
     }
+    let parts = sets.iter().flat_map(|(set, members)| {
+        let held = |split: Split, at: usize| long.get(at).is_some_and(|run| split.holds(run));
+        Split::ALL.map(|split| {
+            let members = members.iter().copied().filter(|at| held(split, *at));
+            (*set, split, members.collect::<Vec<usize>>())
+        })
+    });
+    let parts: Vec<_> = parts.filter(|(_, _, members)| !members.is_empty()).collect();
+    let measured: Vec<(SetReport, Vec<Averaged>)> = parts
+        .par_iter()
+        .map(|(set, split, members)| {
+            Part::new(set, *split, &long, members, options).report(&readings)
+        })
+        .collect();
     let mut reports = Vec::new();
     let mut averages = Averages::default();
-    for (set, members) in &sets {
-        for split in Split::ALL {
-            let held = |at: &usize| long.get(*at).is_some_and(|run| split.holds(run));
-            let members: Vec<usize> = members.iter().copied().filter(held).collect();
-            if !members.is_empty() {
-                let part = Part::new(set, split, &long, &members, options);
-                reports.push(part.report(&readings, &mut averages));
-            }
+    for (report, averaged) in measured {
+        reports.push(report);
+        for averaged in averaged {
+            averages.push(averaged);
         }
     }
     let headline = readings.first();
-    let (plants, missed_plants) = splice::score(runs, judges, options);
+    let (plants, missed_plants) = splice::score(&spliced, judges, options, watch);
     let mut report = Report {
         seed: options.seed,
         steps_min: options.steps_min,
@@ -103,6 +125,14 @@ pub fn measure(runs: &[LabelledRun], judges: &[&dyn Judge], options: &Options) -
     report
 }
 
+/// How many steps will be judged.
+fn work(long: &[&LabelledRun], spliced: &[Spliced], judges: &[&dyn Judge]) -> usize {
+    let real: usize = long.iter().map(|run| run.steps.len()).sum();
+    let planted: usize = spliced.iter().map(|spliced| spliced.run.steps.len()).sum();
+    let with_monitors = judges.iter().filter(|judge| !judge.monitors().is_empty()).count();
+    real * judges.len() + planted * with_monitors
+}
+
 /// A judge and what it said to every run.
 struct Judged<'a> {
     judge: &'a dyn Judge,
@@ -111,8 +141,8 @@ struct Judged<'a> {
 }
 
 impl<'a> Judged<'a> {
-    fn new(judge: &'a dyn Judge, runs: &[&LabelledRun]) -> Self {
-        Self { judge, monitors: judge.monitors(), traces: traces(judge, runs) }
+    fn new(judge: &'a dyn Judge, runs: &[&LabelledRun], watch: &dyn Watch) -> Self {
+        Self { judge, monitors: judge.monitors(), traces: traces(judge, runs, watch) }
     }
 }
 
@@ -147,14 +177,15 @@ impl<'a> Part<'a> {
         self.runs.iter().filter(|run| run.outcome == Some(outcome)).count()
     }
 
-    fn report(&self, readings: &[Judged<'_>], averages: &mut Averages) -> SetReport {
+    fn report(&self, readings: &[Judged<'_>]) -> (SetReport, Vec<Averaged>) {
+        let mut averaged = Vec::new();
         let reports = readings.iter().map(|judged| {
             let traces: Vec<&Trace> =
                 self.members.iter().filter_map(|at| judged.traces.get(*at)).collect();
-            self.judge(judged, &traces, averages)
+            self.judge(judged, &traces, &mut averaged)
         });
         let judges = reports.collect();
-        SetReport {
+        let report = SetReport {
             set: self.set.to_owned(),
             split: self.split,
             runs: self.runs.len(),
@@ -164,14 +195,15 @@ impl<'a> Part<'a> {
             steps_median: median(self.runs.iter().map(|run| run.steps.len()).collect())
                 .unwrap_or(0),
             judges,
-        }
+        };
+        (report, averaged)
     }
 
     fn judge(
         &self,
         judged: &Judged<'_>,
         traces: &[&Trace],
-        averages: &mut Averages,
+        averaged: &mut Vec<Averaged>,
     ) -> JudgeReport {
         let name = judged.judge.name();
         let mut composite = Vec::new();
@@ -185,7 +217,8 @@ impl<'a> Part<'a> {
                 && self.ended(Outcome::Success).min(self.ended(Outcome::Failure)) >= OUTCOMES_MIN
             {
                 let of_set = OfSet { set: self.set.to_owned(), raw: raw.area.value, value, drawn };
-                averages.push(name, self.split, statistic, of_set);
+                let key = (name.to_owned(), self.split, statistic);
+                averaged.push(Averaged { key, of_set });
             }
             let matched = matched.area(&self.resamples);
             composite.push(CompositeReport { statistic, raw, matched });
@@ -280,6 +313,12 @@ struct OfSet {
     drawn: Vec<f64>,
 }
 
+/// One set's share, and in which average.
+struct Averaged {
+    key: (String, Split, Statistic),
+    of_set: OfSet,
+}
+
 /// Averages over sets, collected while the sets are measured; in the order in which they first come.
 #[derive(Default)]
 struct Averages {
@@ -287,8 +326,7 @@ struct Averages {
 }
 
 impl Averages {
-    fn push(&mut self, judge: &str, split: Split, statistic: Statistic, of_set: OfSet) {
-        let key = (judge.to_owned(), split, statistic);
+    fn push(&mut self, Averaged { key, of_set }: Averaged) {
         match self.rows.iter_mut().find(|(other, _)| *other == key) {
             Some((_, sets)) => sets.push(of_set),
             None => self.rows.push((key, vec![of_set])),
@@ -337,6 +375,12 @@ fn false_alarms(judged: &Judged<'_>, long: &[&LabelledRun], options: &Options) -
                 thought: head(&step.thought),
                 action: head(format!("{} {}", step.tool, step.input).trim()),
                 observation: head(&step.observation),
+                before: run
+                    .steps
+                    .get(at.saturating_sub(BEFORE_SHOWN)..at)
+                    .map_or_else(Vec::new, |steps| {
+                        steps.iter().map(|step| line(&step.tool, &step.input)).collect()
+                    }),
             })
         };
         let mut of_run: Vec<FalseAlarm> = trace.alarms().filter_map(alarm).collect();

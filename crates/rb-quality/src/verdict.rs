@@ -2,7 +2,7 @@
 
 use crate::corpus::Split;
 use crate::judge::Statistic;
-use crate::report::{PlantReport, Report, Verdict};
+use crate::report::{Bound, PlantReport, Report, Unit, Verdict};
 use crate::splice::Kind;
 use crate::stats::rate::Rate;
 
@@ -37,6 +37,7 @@ pub(crate) fn verdicts(report: &Report) -> Vec<Verdict> {
 
 /// The set in which the headline judge is loudest on successes.
 fn silence(report: &Report, split: Split) -> Verdict {
+    let bound = Bound::AtMost(FIRES_ON_SUCCESSES_MAX);
     let sets = report.sets.iter().filter(|set| set.split == split && set.successes > 0);
     let loudest = sets
         .filter_map(|set| {
@@ -49,12 +50,15 @@ fn silence(report: &Report, split: Split) -> Verdict {
             "fires on at most {:.0} % of the successful runs in every set",
             FIRES_ON_SUCCESSES_MAX * 100.0
         ),
+        bound,
+        unit: Unit::Share,
+        kind: None,
         split,
         value: loudest.map(|(rate, _)| rate.share.value),
         detail: loudest.map_or_else(String::new, |(rate, set)| {
             format!("loudest in {set}: {} of {}", rate.hits, rate.of)
         }),
-        met: loudest.map(|(rate, _)| rate.share.value <= FIRES_ON_SUCCESSES_MAX),
+        met: loudest.map(|(rate, _)| bound.is_met_by(rate.share.value)),
     }
 }
 
@@ -67,20 +71,25 @@ fn area(report: &Report, split: Split, statistic: Statistic) -> Verdict {
         Statistic::Peak => "peak",
         Statistic::Last => "last",
     };
+    let bound = Bound::AtLeast(MATCHED_AREA_MIN);
     Verdict {
-        target: format!("matched area of the composite's {name} is at least {MATCHED_AREA_MIN:.2}"),
+        target: format!("matched AUC of the composite's {name} is at least {MATCHED_AREA_MIN:.2}"),
+        bound,
+        unit: Unit::Area,
+        kind: None,
         split,
         value: mean.map(|mean| mean.matched.value),
         detail: mean.map_or_else(String::new, |mean| {
             let (low, high) = (mean.matched.low, mean.matched.high);
             format!("{low:.2} to {high:.2}, sets averaged: {}", mean.sets.len())
         }),
-        met: mean.map(|mean| mean.matched.value >= MATCHED_AREA_MIN),
+        met: mean.map(|mean| bound.is_met_by(mean.matched.value)),
     }
 }
 
 fn recall(report: &Report, split: Split, kind: Kind) -> Verdict {
     let min = recall_min(kind);
+    let bound = Bound::AtLeast(min);
     let all = report.plants.iter().find(|plant| {
         plant.judge == report.headline
             && plant.kind == kind
@@ -90,12 +99,15 @@ fn recall(report: &Report, split: Split, kind: Kind) -> Verdict {
     });
     Verdict {
         target: format!("finds at least {:.0} % of planted {}", min * 100.0, kind.plural()),
+        bound,
+        unit: Unit::Share,
+        kind: Some(kind),
         split,
         value: all.map(|plant| plant.recall.share.value),
         detail: all.map_or_else(String::new, |plant| {
             format!("{} of {}", plant.recall.hits, plant.recall.of)
         }),
-        met: all.map(|plant| plant.recall.share.value >= min),
+        met: all.map(|plant| bound.is_met_by(plant.recall.share.value)),
     }
 }
 
@@ -108,6 +120,7 @@ fn before(report: &Report, split: Split) -> Verdict {
             && plant.variant.is_none()
     });
     let all: Vec<&PlantReport> = all.collect();
+    let bound = Bound::AtMost(ALARMS_BEFORE_MAX);
     let pooled = Rate::wilson(
         all.iter().map(|plant| plant.alarms_before.hits).sum(),
         all.iter().map(|plant| plant.alarms_before.of).sum(),
@@ -120,6 +133,9 @@ fn before(report: &Report, split: Split) -> Verdict {
             "raises an alarm before the plant in at most {:.0} % of the runs",
             ALARMS_BEFORE_MAX * 100.0
         ),
+        bound,
+        unit: Unit::Share,
+        kind: None,
         split,
         value: worst.map(|plant| plant.alarms_before.share.value),
         detail: worst.map_or_else(String::new, |plant| {
@@ -131,6 +147,6 @@ fn before(report: &Report, split: Split) -> Verdict {
                 rate.hits, rate.of
             )
         }),
-        met: worst.map(|plant| plant.alarms_before.share.value <= ALARMS_BEFORE_MAX),
+        met: worst.map(|plant| bound.is_met_by(plant.alarms_before.share.value)),
     }
 }

@@ -9,6 +9,8 @@ pub(crate) enum Exit {
     Quiet,
     /// A monitor fired.
     Fired,
+    /// A target was missed.
+    Missed,
     /// Something could not be read or done.
     Error,
 }
@@ -17,7 +19,7 @@ impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(match exit {
             Exit::Quiet => 0,
-            Exit::Fired => 1,
+            Exit::Fired | Exit::Missed => 1,
             Exit::Error => 2,
         })
     }

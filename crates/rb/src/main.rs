@@ -6,6 +6,8 @@ mod cli;
 mod commands;
 /// How a command ends.
 mod exit;
+/// Where runs come from.
+mod input;
 /// What texts mean.
 mod meaning;
 /// The only place that prints.
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
     let mut out = Out::new(cli.color);
     let ended = match cli.command {
         Command::Check(args) => commands::check::run(&args, &mut out),
+        Command::Quality(args) => commands::quality::run(&args, &mut out),
     };
     let exit = ended.unwrap_or_else(|error| {
         out.error(&format!("{error:#}"));

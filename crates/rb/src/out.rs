@@ -59,6 +59,20 @@ impl Out {
         self.stdout.current_choice() != ColorChoice::Never
     }
 
+    /// A bar for work that is counted, if somebody is looking; it goes when it is dropped.
+    pub(crate) fn work(what: &'static str) -> Work {
+        if !io::stderr().is_terminal() {
+            return Work(ProgressBar::hidden());
+        }
+        let bar = ProgressBar::new(0);
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} % {msg} {eta}") {
+            bar.set_style(style);
+        }
+        bar.set_message(what);
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Work(bar)
+    }
+
     /// Shows how far a long piece of work has come, if somebody is looking. Without `total`, nobody
     /// knows how long it is.
     pub(crate) fn progress(&mut self, done: u64, total: Option<u64>) {
@@ -104,6 +118,25 @@ impl Out {
         let stderr = &mut self.stderr;
         // Nobody is left to tell if standard error is gone.
         drop(beside(self.bar.as_ref(), || stderr.write_all(line.as_bytes())));
+    }
+}
+
+/// Counted work that somebody may watch, from any thread.
+pub(crate) struct Work(ProgressBar);
+
+impl Work {
+    pub(crate) fn planned(&self, more: usize) {
+        self.0.inc_length(u64::try_from(more).unwrap_or(0));
+    }
+
+    pub(crate) fn done(&self, more: usize) {
+        self.0.inc(u64::try_from(more).unwrap_or(0));
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
     }
 }
 

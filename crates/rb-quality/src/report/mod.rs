@@ -1,5 +1,7 @@
 //! What is reported, and how it is shown: [`table`] for terminals, [`json`] for programs, [`html`] to read.
 
+/// Numbers in words.
+mod figures;
 /// One page for a browser.
 pub mod html;
 /// For programs.
@@ -44,6 +46,59 @@ pub struct Report {
     pub missed_plants: Vec<MissedPlant>,
 }
 
+impl Report {
+    /// Every target with its verdicts, a split each.
+    pub fn targets(&self) -> Vec<(&str, Vec<&Verdict>)> {
+        let mut targets: Vec<(&str, Vec<&Verdict>)> = Vec::new();
+        for verdict in &self.verdicts {
+            match targets.iter_mut().find(|(target, _)| *target == verdict.target) {
+                Some((_, verdicts)) => verdicts.push(verdict),
+                None => targets.push((&verdict.target, vec![verdict])),
+            }
+        }
+        targets
+    }
+
+    /// How many targets are met on a part, and how many could be measured.
+    pub fn met(&self, split: Split) -> (usize, usize) {
+        let of_split = self.verdicts.iter().filter(|verdict| verdict.split == split);
+        let met: Vec<bool> = of_split.filter_map(|verdict| verdict.met).collect();
+        (met.iter().filter(|met| **met).count(), met.len())
+    }
+
+    /// The averages of a part.
+    pub fn means_of(&self, split: Split) -> impl Iterator<Item = &MeanReport> {
+        self.means.iter().filter(move |mean| mean.split == split)
+    }
+
+    /// What became of the plants, all sets and ways together.
+    pub fn pooled_plants(&self, split: Split) -> impl Iterator<Item = &PlantReport> {
+        let pooled = move |plant: &&PlantReport| {
+            plant.split == split && plant.set.is_none() && plant.variant.is_none()
+        };
+        self.plants.iter().filter(pooled)
+    }
+
+    /// The report in a sentence.
+    pub fn sentence(&self) -> String {
+        let sets = self.sets.iter().filter(|set| set.split == Split::All);
+        let (mut runs, mut tasks, mut count) = (0, 0, 0);
+        for set in sets {
+            (runs, tasks, count) = (runs + set.runs, tasks + set.tasks, count + 1);
+        }
+        let ((met, of), (met_held_out, of_held_out)) =
+            (self.met(Split::All), self.met(Split::HeldOut));
+        format!(
+            "The judge “{}” meets {met} of {of} targets on {} of {} from {}, and {met_held_out} of \
+             {of_held_out} on the tasks held out.",
+            self.headline,
+            figures::counted(runs, "run"),
+            figures::counted(tasks, "task"),
+            figures::counted(count, "set"),
+        )
+    }
+}
+
 /// One split of one set.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SetReport {
@@ -65,6 +120,13 @@ pub struct SetReport {
     pub judges: Vec<JudgeReport>,
 }
 
+impl SetReport {
+    /// People have labelled steps of it.
+    pub fn has_labels(&self) -> bool {
+        self.judges.iter().any(|judge| judge.agreement.is_some())
+    }
+}
+
 /// One judge on one split of one set.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JudgeReport {
@@ -82,6 +144,19 @@ pub struct JudgeReport {
     pub agreement: Option<Agreement>,
     /// Each monitor alone.
     pub monitors: Vec<MonitorReport>,
+}
+
+impl JudgeReport {
+    /// The composite by that statistic.
+    pub fn composite(&self, statistic: Statistic) -> Option<&CompositeReport> {
+        self.composite.iter().find(|row| row.statistic == statistic)
+    }
+
+    /// The area of the composite's mean over the first steps.
+    pub fn early(&self, steps: usize) -> Option<Area> {
+        let mut rows = self.early.iter().filter(|row| row.steps == steps);
+        rows.find(|row| row.statistic == Statistic::Mean).and_then(|row| row.raw)
+    }
 }
 
 /// The composite as one number a run.
@@ -163,11 +238,47 @@ pub struct PlantReport {
     pub delay_median: Option<usize>,
 }
 
+/// What a target asks of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// This, or less.
+    AtMost(f64),
+    /// This, or more.
+    AtLeast(f64),
+}
+
+impl Bound {
+    /// Whether the number is good enough.
+    pub fn is_met_by(self, value: f64) -> bool {
+        match self {
+            Self::AtMost(bound) => value <= bound,
+            Self::AtLeast(bound) => value >= bound,
+        }
+    }
+}
+
+/// How a number is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Of a hundred.
+    Share,
+    /// Between 0 and 1.
+    Area,
+}
+
 /// One target.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
     /// What is asked.
     pub target: String,
+    /// The number to reach.
+    pub bound: Bound,
+    /// How numbers of it are written.
+    pub unit: Unit,
+    /// The planted fault it is about, if it is about one.
+    pub kind: Option<Kind>,
     /// On which part.
     pub split: Split,
     /// What was reached; `None` where there is nothing to measure.
@@ -203,6 +314,8 @@ pub struct FalseAlarm {
     pub action: String,
     /// The beginning of what came back.
     pub observation: String,
+    /// The actions just before, a line each.
+    pub before: Vec<String>,
 }
 
 /// A planted fault that was not found, to be read by a person.

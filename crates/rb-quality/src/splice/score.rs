@@ -1,8 +1,8 @@
 //! What the judges made of the plants: found in time, by whom, and what was raised before.
 
-use super::{Kind, Spliced, splice_all};
+use super::{Kind, Spliced};
 use crate::corpus::{LabelledRun, Split};
-use crate::judge::{Judge, Trace, traces};
+use crate::judge::{Judge, Trace, Watch, traces};
 use crate::measure::Options;
 use crate::report::{MissedPlant, PlantReport};
 use crate::stats::median;
@@ -22,18 +22,18 @@ struct Found {
     before: bool,
 }
 
-/// Plants faults, and reports on every judge that has monitors; the missed ones are those of the first.
+/// Reports on every judge that has monitors; the missed ones are those of the first.
 pub(crate) fn score(
-    runs: &[LabelledRun],
+    spliced: &[Spliced],
     judges: &[&dyn Judge],
     options: &Options,
+    watch: &dyn Watch,
 ) -> (Vec<PlantReport>, Vec<MissedPlant>) {
-    let spliced = splice_all(runs, options.plants_max, options.seed);
     let planted: Vec<&LabelledRun> = spliced.iter().map(|spliced| &spliced.run).collect();
     let (mut reports, mut missed) = (Vec::new(), Vec::new());
     for (nth, judge) in judges.iter().filter(|judge| !judge.monitors().is_empty()).enumerate() {
         let monitors = judge.monitors();
-        let traces = traces(*judge, &planted);
+        let traces = traces(*judge, &planted, watch);
         let found: Vec<(&Spliced, Found)> = spliced
             .iter()
             .zip(&traces)

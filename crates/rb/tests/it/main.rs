@@ -10,6 +10,8 @@
 mod check;
 /// Long runs, long files, closed pipes.
 mod limits;
+/// What `rb quality` says.
+mod quality;
 /// The same answers as the package that fixed the heuristic suite.
 mod reference;
 /// Runs made up by chance.

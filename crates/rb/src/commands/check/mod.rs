@@ -2,8 +2,6 @@
 //!
 //! One thread reads, all cores judge and format, this one prints in the order of the input.
 
-/// Where runs come from.
-mod input;
 /// For programs.
 mod json;
 /// What the engine says.
@@ -14,27 +12,19 @@ mod strip;
 mod tally;
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use anyhow::Context as _;
 use rayon::prelude::*;
-use rb_engine::monitors::{ALL, SuiteChoice};
+use rb_engine::monitors::ALL;
 use rb_engine::rules::{Rules, RulesConfig};
 use rb_engine::weights::{Profile, WeightNote, Weights};
 use rb_wire::transcripts::{Complaint, Run};
 
-use self::input::{Batch, Event, LINE_BYTES_MAX, Line};
 use self::tally::Tally;
-use crate::cli::{CheckArgs, SuiteArg};
+use crate::cli::CheckArgs;
 use crate::exit::Exit;
+use crate::input::{Batch, Complaints, Line, Reading};
 use crate::meaning;
-use crate::out::{BOLD, Out, counted, harmless};
-
-/// Input at least this long is worth a progress bar.
-const LONG_BYTES: u64 = 16 << 20;
-/// So many complaints of one file are shown.
-const COMPLAINTS_SHOWN_MAX: u64 = 10;
+use crate::out::{BOLD, Out, harmless};
 
 /// A run and where it stands.
 #[derive(Debug, Clone, Copy)]
@@ -65,43 +55,31 @@ struct Page {
 pub(crate) fn run(args: &CheckArgs, out: &mut Out) -> anyhow::Result<Exit> {
     let rules = rules(args, out)?;
     let view = View { json: args.json, only_fired: args.only_fired, width: Out::width() };
-    let (sources, errors) = input::sources(&args.paths);
-    let mut desk = Desk::new(view, sources.len() > 1);
-    for error in errors {
-        out.error(&format!("{error:#}"));
-        desk.tally.bad_paths += 1;
-    }
-    let bytes = input::bytes(&sources);
-    let progress = Arc::new(AtomicU64::new(0));
-    let (events, reader) =
-        input::read(sources, Arc::clone(&progress)).context("cannot start a thread")?;
-    let shown = events.into_iter().try_for_each(|event| {
-        let read = progress.load(Ordering::Relaxed);
-        if bytes.unwrap_or(read) >= LONG_BYTES {
-            out.progress(read, bytes);
-        }
-        desk.take(event, &rules, out)
-    });
-    out.progress_done();
-    match shown.and_then(|()| desk.finish(out)) {
+    let mut reading = Reading::start(&args.paths, out)?;
+    let mut desk = Desk::new(view, reading.files > 1);
+    let shown =
+        reading.each(out, |batch, complaints, out| desk.batch(batch, &rules, complaints, out));
+    let shown = shown.and_then(|()| desk.finish(&reading.complaints, out));
+    let exit = match reading.complaints.any_loss() {
+        true => Exit::Error,
+        false if desk.tally.fired_runs > 0 => Exit::Fired,
+        false => Exit::Quiet,
+    };
+    match shown {
         Ok(()) => {}
         // Whoever read along has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(desk.exit()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(exit),
         Err(error) => return Err(anyhow::Error::new(error).context("cannot write the result")),
     }
-    anyhow::ensure!(reader.join().is_ok(), "reading broke down; not everything was checked");
-    if desk.tally.runs == 0 && desk.exit() == Exit::Quiet {
+    reading.finish()?;
+    if desk.tally.runs == 0 && exit == Exit::Quiet {
         anyhow::bail!("no run found; a transcript holds one run a line (see `rb check --help`)");
     }
-    Ok(desk.exit())
+    Ok(exit)
 }
 
 fn rules(args: &CheckArgs, out: &mut Out) -> anyhow::Result<Rules> {
-    let suite = match args.suite {
-        SuiteArg::Heuristic => SuiteChoice::Heuristic,
-        SuiteArg::Semantic => SuiteChoice::Semantic,
-        SuiteArg::Both => SuiteChoice::Both,
-    };
+    let suite = args.suite.choice();
     let profile = Profile::from_name(&args.profile).unwrap_or_default();
     let given = args.weights.iter().map(|(name, weight)| (name.as_str(), *weight));
     let (weights, notes) = Weights::of(profile).with(given);
@@ -122,7 +100,6 @@ fn rules(args: &CheckArgs, out: &mut Out) -> anyhow::Result<Rules> {
 fn page(line: &Line, bytes: &[u8], rules: &Rules, view: View) -> Page {
     let (runs, complaints) = (line.importer.parse)(bytes);
     let mut page = Page { complaints, ..Page::default() };
-    page.tally.bad_lines = u64::from(page.complaints.iter().any(Complaint::is_loss));
     for run in runs {
         page.judge(&run, line, rules, view);
     }
@@ -165,7 +142,6 @@ struct Desk {
     tally: Tally,
     file: String,
     file_is_headed: bool,
-    file_complaints: u64,
 }
 
 impl Desk {
@@ -176,34 +152,24 @@ impl Desk {
             tally: Tally::default(),
             file: String::new(),
             file_is_headed: false,
-            file_complaints: 0,
         }
     }
 
-    fn take(&mut self, event: Event, rules: &Rules, out: &mut Out) -> io::Result<()> {
-        match event {
-            Event::Batch(batch) => self.batch(&batch, rules, out)?,
-            Event::Failed(source, error) => {
-                out.error(&format!("cannot read {}: {error}", source.name));
-                self.tally.bad_paths += 1;
-            }
-            Event::TooLong(source, number) => {
-                let mib = LINE_BYTES_MAX >> 20;
-                out.error(&format!(
-                    "{}:{number}: the line is longer than {mib} MiB and was left out; split the run",
-                    source.name
-                ));
-                self.tally.bad_lines += 1;
-            }
-        }
-        Ok(())
-    }
-
-    fn batch(&mut self, batch: &Batch, rules: &Rules, out: &mut Out) -> io::Result<()> {
+    fn batch(
+        &mut self,
+        batch: &Batch,
+        rules: &Rules,
+        complaints: &mut Complaints,
+        out: &mut Out,
+    ) -> io::Result<()> {
         let view = self.view;
         let judge = |line: &Line| page(line, batch.bytes(line), rules, view);
         let pages: Vec<Page> = batch.lines.par_iter().map(judge).collect();
         for (line, page) in batch.lines.iter().zip(pages) {
+            complaints.of_line(line, &page.complaints, out);
+            for message in &page.retired {
+                complaints.line(message, out);
+            }
             self.page(line, &page, out)?;
         }
         Ok(())
@@ -211,18 +177,10 @@ impl Desk {
 
     fn page(&mut self, line: &Line, page: &Page, out: &mut Out) -> io::Result<()> {
         if self.file != line.source.name {
-            self.close_file(out);
             self.file.clone_from(&line.source.name);
             self.file_is_headed = false;
         }
         self.tally.add(&page.tally);
-        for complaint in &page.complaints {
-            self.complain(line, complaint, out);
-        }
-        for message in &page.retired {
-            out.error(message);
-            self.tally.bad_lines += 1;
-        }
         if page.text.is_empty() {
             return Ok(());
         }
@@ -236,40 +194,14 @@ impl Desk {
         out.result(&page.text)
     }
 
-    fn complain(&mut self, line: &Line, complaint: &Complaint, out: &mut Out) {
-        self.file_complaints += 1;
-        if self.file_complaints > COMPLAINTS_SHOWN_MAX {
-            return;
-        }
-        let number = line.number + complaint.line.saturating_sub(1);
-        let text = format!("{}:{number}: {}", line.source.name, complaint.trouble);
-        if complaint.is_loss() { out.error(&text) } else { out.warning(&text) }
-    }
-
-    fn close_file(&mut self, out: &mut Out) {
-        let complaints = std::mem::take(&mut self.file_complaints);
-        if complaints > COMPLAINTS_SHOWN_MAX {
-            let more = counted(complaints - COMPLAINTS_SHOWN_MAX, "more complaint");
-            out.warning(&format!("{}: {more} like these", self.file));
-        }
-    }
-
-    fn finish(&mut self, out: &mut Out) -> io::Result<()> {
-        self.close_file(out);
+    fn finish(&mut self, complaints: &Complaints, out: &mut Out) -> io::Result<()> {
         if !self.view.json && self.tally.runs > 0 {
             if self.tally.fired_runs > 0 {
                 out.result(&strip::legend(out.is_colored()))?;
             }
             out.result(&self.tally.in_words())?;
+            out.result(&complaints.in_words())?;
         }
         out.finish()
-    }
-
-    fn exit(&self) -> Exit {
-        match &self.tally {
-            tally if tally.bad_lines + tally.bad_paths > 0 => Exit::Error,
-            tally if tally.fired_runs > 0 => Exit::Fired,
-            _ => Exit::Quiet,
-        }
     }
 }

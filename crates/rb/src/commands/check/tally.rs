@@ -16,10 +16,6 @@ pub(super) struct Tally {
     pub(super) fired_runs: u64,
     /// In how many runs each monitor of the table fired.
     fired_by: [u64; ALL.len()],
-    /// Lines that were lost, or lost something.
-    pub(super) bad_lines: u64,
-    /// Files that could not be read, or not to their end.
-    pub(super) bad_paths: u64,
 }
 
 impl Tally {
@@ -30,7 +26,6 @@ impl Tally {
             steps: u64::try_from(verdict.steps.len()).unwrap_or(u64::MAX),
             fired_runs: u64::from(!verdict.fires.is_empty()),
             fired_by: ALL.map(|spec| u64::from(fired(spec.id))),
-            ..Self::default()
         }
     }
 
@@ -38,8 +33,6 @@ impl Tally {
         self.runs += other.runs;
         self.steps += other.steps;
         self.fired_runs += other.fired_runs;
-        self.bad_lines += other.bad_lines;
-        self.bad_paths += other.bad_paths;
         for (mine, theirs) in self.fired_by.iter_mut().zip(other.fired_by) {
             *mine += theirs;
         }
@@ -59,10 +52,6 @@ impl Tally {
             let (id, summary) = (spec.id, spec.summary);
             let _ =
                 writeln!(text, "  {id:<19} {:>8}{share:<8} {DIM}{summary}{DIM:#}", grouped(runs));
-        }
-        if self.bad_lines + self.bad_paths > 0 {
-            let (lines, paths) = (counted(self.bad_lines, "line"), counted(self.bad_paths, "path"));
-            let _ = writeln!(text, "not read, or not in full: {lines}, {paths}; see the errors");
         }
         text
     }

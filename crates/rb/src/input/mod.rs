@@ -1,7 +1,12 @@
 //! Where runs come from: files, folders and standard input, read ahead in batches of whole lines.
 //!
-//! One thread reads and decompresses while the others judge. A batch is bounded and so is the number of
+//! One thread reads and decompresses while the others work. A batch is bounded and so is the number of
 //! batches under way, so memory does not depend on how much there is to read.
+
+/// What could not be read.
+mod complaints;
+
+pub(crate) use complaints::Complaints;
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
@@ -17,6 +22,8 @@ use flate2::bufread::MultiGzDecoder;
 use rb_wire::transcripts::{IMPORTERS, Importer, sniff};
 use walkdir::WalkDir;
 
+use crate::out::Out;
+
 /// How much is held at once, in bytes.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
@@ -30,8 +37,8 @@ struct Limits {
 
 const LIMITS: Limits = Limits { chunk: 256 << 10, batch: 4 << 20, line: LINE_BYTES_MAX };
 /// A longer line is not read at all.
-pub(super) const LINE_BYTES_MAX: usize = 256 << 20;
-/// How many batches wait for the judges.
+const LINE_BYTES_MAX: usize = 256 << 20;
+/// How many batches wait.
 const BATCHES_WAITING_MAX: usize = 2;
 
 const _: () = assert!(LIMITS.line > LIMITS.batch);
@@ -40,41 +47,125 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// The endings of the files that are read from a folder, each also with `.gz`.
 const ENDINGS: [&str; 2] = [".jsonl", ".ndjson"];
 
+/// Input at least this long is worth a progress bar.
+const LONG_BYTES: u64 = 16 << 20;
+
+/// Everything that some paths name, while it is being read.
+pub(crate) struct Reading {
+    /// How many files there are, standard input among them.
+    pub(crate) files: usize,
+    /// What could not be read so far.
+    pub(crate) complaints: Complaints,
+    /// Bytes there are to read, where that is known.
+    bytes: Option<u64>,
+    progress: Arc<AtomicU64>,
+    events: Receiver<Event>,
+    reader: JoinHandle<()>,
+}
+
+impl Reading {
+    /// Begins to read. Paths that cannot be looked into are told at once.
+    pub(crate) fn start(paths: &[PathBuf], out: &mut Out) -> anyhow::Result<Self> {
+        let (sources, errors) = sources(paths);
+        let mut complaints = Complaints::default();
+        for error in errors {
+            complaints.path(&format!("{error:#}"), out);
+        }
+        let (files, bytes) = (sources.len(), bytes(&sources));
+        let progress = Arc::new(AtomicU64::new(0));
+        let (events, reader) =
+            read(sources, Arc::clone(&progress)).context("cannot start a thread")?;
+        Ok(Self { files, complaints, bytes, progress, events, reader })
+    }
+
+    /// Hands over batch after batch, in order, and tells what could not be read.
+    pub(crate) fn each(
+        &mut self,
+        out: &mut Out,
+        mut take: impl FnMut(&Batch, &mut Complaints, &mut Out) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let complaints = &mut self.complaints;
+        let taken = self.events.iter().try_for_each(|event| {
+            let read = self.progress.load(Ordering::Relaxed);
+            if self.bytes.unwrap_or(read) >= LONG_BYTES {
+                out.progress(read, self.bytes);
+            }
+            match event {
+                Event::Batch(batch) => take(&batch, complaints, out)?,
+                Event::Failed(source, error) => {
+                    complaints.path(&format!("cannot read {}: {error}", source.name), out);
+                }
+                Event::TooLong(source, number) => {
+                    let mib = LINE_BYTES_MAX >> 20;
+                    complaints.line(
+                        &format!(
+                            "{}:{number}: the line is longer than {mib} MiB and was left out; split the run",
+                            source.name
+                        ),
+                        out,
+                    );
+                }
+            }
+            Ok(())
+        });
+        out.progress_done();
+        complaints.close_file(out);
+        taken
+    }
+
+    /// Waits for the reading thread, which has nothing left to do.
+    pub(crate) fn finish(self) -> anyhow::Result<()> {
+        anyhow::ensure!(self.reader.join().is_ok(), "reading broke down; not everything was read");
+        Ok(())
+    }
+}
+
 /// Something that can be opened.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(crate) struct Source {
     /// As people know it.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// `None` is standard input.
     path: Option<PathBuf>,
 }
 
+impl Source {
+    /// The file's name without folder and endings.
+    pub(crate) fn stem(&self) -> &str {
+        let name = self.path.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
+        let name = name.unwrap_or(if self.path.is_none() { "stdin" } else { &self.name });
+        let plain = name.strip_suffix(".gz").unwrap_or(name);
+        let stem = plain.rsplit_once('.').map_or(plain, |(stem, _)| stem);
+        if stem.is_empty() { name } else { stem }
+    }
+}
+
 /// One line of a batch.
 #[derive(Debug)]
-pub(super) struct Line {
-    pub(super) source: Arc<Source>,
-    pub(super) importer: &'static Importer,
+pub(crate) struct Line {
+    pub(crate) source: Arc<Source>,
+    pub(crate) importer: &'static Importer,
     /// Counted from 1 within the source.
-    pub(super) number: u64,
+    pub(crate) number: u64,
     range: Range<usize>,
 }
 
 /// Whole lines, of one or several sources, in order.
 #[derive(Debug, Default)]
-pub(super) struct Batch {
+pub(crate) struct Batch {
     bytes: Vec<u8>,
-    pub(super) lines: Vec<Line>,
+    pub(crate) lines: Vec<Line>,
 }
 
 impl Batch {
-    pub(super) fn bytes(&self, line: &Line) -> &[u8] {
+    pub(crate) fn bytes(&self, line: &Line) -> &[u8] {
         self.bytes.get(line.range.clone()).unwrap_or_default()
     }
 }
 
 /// What the reading thread has to tell, in order.
 #[derive(Debug)]
-pub(super) enum Event {
+enum Event {
     Batch(Batch),
     /// This source could not be read, or not to its end.
     Failed(Arc<Source>, io::Error),
@@ -83,7 +174,7 @@ pub(super) enum Event {
 }
 
 /// Everything the paths name, in order. Paths that cannot be looked into are errors of their own.
-pub(super) fn sources(paths: &[PathBuf]) -> (Vec<Arc<Source>>, Vec<anyhow::Error>) {
+fn sources(paths: &[PathBuf]) -> (Vec<Arc<Source>>, Vec<anyhow::Error>) {
     let (mut sources, mut errors) = (Vec::new(), Vec::new());
     for path in paths {
         if path == Path::new("-") {
@@ -123,7 +214,7 @@ fn in_folder(folder: &Path) -> anyhow::Result<Vec<Arc<Source>>> {
 }
 
 /// How many bytes there are to read, as far as anybody knows.
-pub(super) fn bytes(sources: &[Arc<Source>]) -> Option<u64> {
+fn bytes(sources: &[Arc<Source>]) -> Option<u64> {
     let len = |source: &Arc<Source>| {
         let meta = source.path.as_ref().and_then(|path| path.metadata().ok());
         meta.filter(std::fs::Metadata::is_file).map(|meta| meta.len())
@@ -132,7 +223,7 @@ pub(super) fn bytes(sources: &[Arc<Source>]) -> Option<u64> {
 }
 
 /// Reads the sources on a thread of its own. The thread ends when the receiver is gone.
-pub(super) fn read(
+fn read(
     sources: Vec<Arc<Source>>,
     progress: Arc<AtomicU64>,
 ) -> io::Result<(Receiver<Event>, JoinHandle<()>)> {
