@@ -17,7 +17,7 @@ fn a_run_of_a_hundred_thousand_steps() {
     let output = run(&["check", "-"], input.as_bytes());
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(text.starts_with("● long  failure  100,000 steps"), "{text}");
-    assert!(text.contains("1250 steps a column"), "{text}");
+    assert!(text.contains("1429 steps a column"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 200), "{text}");
     let output = run(&["check", "-", "--json"], input.as_bytes());
     let run: Value = serde_json::from_slice(&output.stdout).expect("JSON");
