@@ -6,9 +6,10 @@
 
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use aho_corasick::packed::Searcher;
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, Match, MatchKind, Span};
 
-use crate::text::{is_space, is_word, searchable, word_count};
+use crate::text::{LOWERED_TO_ASCII, has_any, is_space, is_word, searchable, word_count};
 
 /// Words of doubt. The difficulty score knows the first [`HEDGES_IN_SCORE`], the `hedge` monitor all.
 const HEDGES: [&str; 15] = [
@@ -30,22 +31,14 @@ const HEDGES: [&str; 15] = [
 ];
 const HEDGES_IN_SCORE: usize = 13;
 
-/// Words of trouble in a thought, for the difficulty score. "failed" counts twice, as "fail" too.
-const TROUBLES: [&str; 10] = [
-    "error",
-    "exception",
-    "traceback",
-    "fail",
-    "failed",
-    "crash",
-    "bug",
-    "broken",
-    "issue",
-    "problem",
-];
+/// Words of trouble in a thought, for the difficulty score. "failed" is one more, besides "fail".
+const TROUBLES: [&str; 9] =
+    ["fail", "error", "exception", "traceback", "crash", "bug", "broken", "issue", "problem"];
+/// Where "fail" stands among all words of a thought.
+const FAIL: usize = HEDGES.len();
 
 /// No phrase that takes something back does without one of these or of the last words of trouble
-/// (see [`RETRACTIONS`]), so most thoughts need no closer look.
+/// (see [`RETRACTIONS`]), so only their surroundings need a closer look.
 const RETRACTION_HINTS: [&str; 4] = ["wrong", "mind", "disregard", "fix"];
 
 /// An observation with one of these looks like a failure.
@@ -58,18 +51,51 @@ const TEST_MARKS: [&str; 3] = ["assertionerror", "failed ", "failures="];
 /// An observation that names a test this early is one.
 const TEST_NAMED_WITHIN_CHARS: usize = 60;
 
-static THOUGHT: LazyLock<Option<AhoCorasick>> =
-    LazyLock::new(|| automaton(HEDGES.iter().chain(&TROUBLES).chain(&RETRACTION_HINTS)));
-static OBSERVATION: LazyLock<Option<AhoCorasick>> =
-    LazyLock::new(|| automaton(FAILURES.iter().chain(&TEST_MARKS)));
+static IN_THOUGHT: LazyLock<Option<Finder>> =
+    LazyLock::new(|| Finder::new(HEDGES.iter().chain(&TROUBLES).chain(&RETRACTION_HINTS)));
+static FAILURE: LazyLock<Option<Finder>> = LazyLock::new(|| Finder::new(FAILURES.iter()));
+static TEST_MARK: LazyLock<Option<Finder>> = LazyLock::new(|| Finder::new(TEST_MARKS.iter()));
 
-/// `None` cannot happen for these short lists; readers then see no word at all instead of a panic.
-fn automaton<'a>(words: impl Iterator<Item = &'a &'a str>) -> Option<AhoCorasick> {
-    AhoCorasick::builder()
-        .kind(Some(AhoCorasickKind::DFA))
-        .ascii_case_insensitive(true)
-        .build(words)
-        .ok()
+/// Finds the words of a list in lower-case text. Where no word begins another, it finds every occurrence.
+enum Finder {
+    /// By vector instructions: many bytes at a time.
+    Packed(Box<Searcher>),
+    /// Byte by byte, for processors without them.
+    Automaton(Box<AhoCorasick>),
+}
+
+impl Finder {
+    /// `None` cannot happen for these short lists; readers then see no word at all instead of a panic.
+    fn new<'w>(words: impl Iterator<Item = &'w &'w str> + Clone) -> Option<Self> {
+        match Searcher::new(words.clone()) {
+            Some(searcher) => Some(Self::Packed(Box::new(searcher))),
+            None => Self::automaton(words),
+        }
+    }
+
+    fn automaton<'w>(words: impl Iterator<Item = &'w &'w str>) -> Option<Self> {
+        let mut builder = AhoCorasick::builder();
+        builder.kind(Some(AhoCorasickKind::DFA)).match_kind(MatchKind::LeftmostFirst);
+        Some(Self::Automaton(Box::new(builder.build(words).ok()?)))
+    }
+
+    /// The first word that begins at `from` or later.
+    fn find(&self, text: &str, from: usize) -> Option<Match> {
+        match self {
+            Self::Packed(searcher) => searcher.find_in(text, Span { start: from, end: text.len() }),
+            Self::Automaton(automaton) => automaton.find(Input::new(text).range(from..)),
+        }
+    }
+
+    /// Every place where a word begins.
+    fn all<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Match> + 't {
+        let mut from = 0;
+        std::iter::from_fn(move || {
+            let hit = self.find(text, from)?;
+            from = hit.start() + 1;
+            Some(hit)
+        })
+    }
 }
 
 /// What one thought contains.
@@ -90,27 +116,33 @@ pub(crate) struct ThoughtWords {
 impl ThoughtWords {
     pub(crate) fn of(thought: &str) -> Self {
         let mut found = Self { words: word_count(thought), ..Self::default() };
-        let Some(automaton) = THOUGHT.as_ref() else { return found };
+        let Some(finder) = IN_THOUGHT.as_ref() else { return found };
         let text = searchable(thought);
+        let folds = has_any(thought, FOLDED_TO_ASCII);
         let mut seen = 0_u32; // one bit a word of the three lists
+        let mut failed = false;
         let mut ends = [0_usize; HEDGES.len()];
-        for hit in automaton.find_overlapping_iter(text.as_ref()) {
+        for hit in finder.all(&text) {
             let word = hit.pattern().as_usize();
             seen |= 1 << word;
-            // Occurrences of one word must not overlap: "reconsidereconsider" holds it once.
-            if let Some(end) = ends.get_mut(word)
-                && hit.start() >= *end
-            {
-                found.hedges += 1;
-                *end = hit.end();
+            if let Some(end) = ends.get_mut(word) {
+                // Occurrences of one word must not overlap: "reconsidereconsider" holds it once.
+                if hit.start() >= *end {
+                    found.hedges += 1;
+                    *end = hit.end();
+                }
+                continue;
+            }
+            failed |= word == FAIL && text[hit.end()..].starts_with("ed");
+            if !folds && found.retraction.is_none() {
+                found.retraction = retraction_at(&text, hit.start(), hit.end());
             }
         }
         let in_score = (1 << HEDGES_IN_SCORE) - 1;
         let troubles = (seen >> HEDGES.len()) & ((1 << TROUBLES.len()) - 1);
         found.hedge_kinds = (seen & in_score).count_ones();
-        found.trouble_kinds = troubles.count_ones();
-        let hinted = seen >> HEDGES.len() != 0;
-        if hinted || thought.contains(['İ', 'ı', 'ſ']) {
+        found.trouble_kinds = troubles.count_ones() + u32::from(failed);
+        if folds {
             found.retraction = retraction(thought);
         }
         found
@@ -128,45 +160,85 @@ pub(crate) struct ObservationLooks {
 
 impl ObservationLooks {
     pub(crate) fn of(observation: &str) -> Self {
-        let Some(automaton) = OBSERVATION.as_ref() else { return Self::default() };
         let text = searchable(observation);
-        let mut looks = Self { failed: false, tested: names_a_test_early(&text) };
-        for hit in automaton.find_overlapping_iter(text.as_ref()) {
-            let is_failure = hit.pattern().as_usize() < FAILURES.len();
-            looks.failed |= is_failure;
-            looks.tested |= !is_failure;
-            if looks.failed && looks.tested {
-                break;
-            }
-        }
-        looks
+        let has = |finder: &Option<Finder>| {
+            finder.as_ref().is_some_and(|finder| finder.find(&text, 0).is_some())
+        };
+        let names_a_test = crate::text::head(&text, TEST_NAMED_WITHIN_CHARS).contains("test");
+        Self { failed: has(&FAILURE), tested: names_a_test || has(&TEST_MARK) }
     }
 }
 
-fn names_a_test_early(text: &str) -> bool {
-    let early = crate::text::head(text, TEST_NAMED_WITHIN_CHARS);
-    contains_ignoring_ascii_case(early, "test")
+/// A phrase that takes something back: whole words in a row with only white space between.
+struct Retraction {
+    shown: &'static str,
+    /// For each place, the words that may stand there.
+    places: &'static [&'static [&'static str]],
+    /// The place whose words are among those that are searched for.
+    hint: usize,
 }
 
-/// Whether `name` holds `part`; `part` is ASCII lower case.
-pub(crate) fn contains_ignoring_ascii_case(name: &str, part: &str) -> bool {
-    name.as_bytes().windows(part.len()).any(|window| window.eq_ignore_ascii_case(part.as_bytes()))
-}
-
-/// Phrases that take something back, as sequences of whole words with only white space between.
-///
-/// `/` separates words that may stand in the same place.
-const RETRACTIONS: [(&str, &[&str]); 6] = [
-    ("the bug/issue/problem/fix is not/actually", &["bug/issue/problem/fix", "is", "not/actually"]),
-    ("I was wrong", &["i", "was", "wrong"]),
-    ("never mind", &["never", "mind"]),
-    ("nevermind", &["nevermind"]),
-    ("disregard that", &["disregard", "that"]),
-    ("disregard my last", &["disregard", "my", "last"]),
+/// No phrase lies inside another and each ends in a word of its own, so the first found by its hint ends first.
+const RETRACTIONS: [Retraction; 6] = [
+    Retraction {
+        shown: "the bug/issue/problem/fix is not/actually",
+        places: &[&["bug", "issue", "problem", "fix"], &["is"], &["not", "actually"]],
+        hint: 0,
+    },
+    Retraction { shown: "I was wrong", places: &[&["i"], &["was"], &["wrong"]], hint: 2 },
+    Retraction { shown: "never mind", places: &[&["never"], &["mind"]], hint: 1 },
+    Retraction { shown: "nevermind", places: &[&["nevermind"]], hint: 0 },
+    Retraction { shown: "disregard that", places: &[&["disregard"], &["that"]], hint: 0 },
+    Retraction {
+        shown: "disregard my last",
+        places: &[&["disregard"], &["my"], &["last"]],
+        hint: 0,
+    },
 ];
 
-/// The longest sequence above.
+/// The longest phrase above.
 const RETRACTION_WORDS_MAX: usize = 3;
+
+/// The phrase around a hint in lower-case text, if there is one.
+fn retraction_at(text: &str, start: usize, end: usize) -> Option<&'static str> {
+    let start = start - last_word(&text[..start]).len();
+    let end = end + first_word(&text[end..]).len();
+    let fits = |phrase: &&Retraction| {
+        let (before, from) = phrase.places.split_at(phrase.hint);
+        let Some((here, after)) = from.split_first() else { return false };
+        here.contains(&&text[start..end])
+            && before.iter().rev().try_fold(&text[..start], word_before).is_some()
+            && after.iter().try_fold(&text[end..], word_after).is_some()
+    };
+    RETRACTIONS.iter().find(fits).map(|phrase| phrase.shown)
+}
+
+/// What is left of a text that ends in white space and, before it, in one of some words.
+fn word_before<'t>(text: &'t str, any: &&[&str]) -> Option<&'t str> {
+    let trimmed = text.trim_end_matches(is_space);
+    let word = last_word(trimmed);
+    let fits = trimmed.len() < text.len() && any.contains(&word);
+    fits.then(|| &trimmed[..trimmed.len() - word.len()])
+}
+
+/// What is left of a text that begins with white space and, after it, with one of some words.
+fn word_after<'t>(text: &'t str, any: &&[&str]) -> Option<&'t str> {
+    let trimmed = text.trim_start_matches(is_space);
+    let word = first_word(trimmed);
+    (trimmed.len() < text.len() && any.contains(&word)).then(|| &trimmed[word.len()..])
+}
+
+fn first_word(text: &str) -> &str {
+    &text[..text.len() - text.trim_start_matches(is_word).len()]
+}
+
+fn last_word(text: &str) -> &str {
+    &text[text.trim_end_matches(is_word).len()..]
+}
+
+/// Letters beyond ASCII that fold into it, besides those that become ASCII in lower case. Text with any of them is
+/// read word by word.
+const FOLDED_TO_ASCII: [char; 4] = [LOWERED_TO_ASCII[0], LOWERED_TO_ASCII[1], 'ı', 'ſ'];
 
 /// Finds the first phrase that takes something back.
 fn retraction(thought: &str) -> Option<&'static str> {
@@ -194,12 +266,11 @@ fn retraction(thought: &str) -> Option<&'static str> {
 }
 
 fn ends_in_retraction(row: &[&str]) -> Option<&'static str> {
-    RETRACTIONS.iter().find_map(|(phrase, words)| {
-        let tail = row.len().checked_sub(words.len()).and_then(|at| row.get(at..))?;
-        // From the last word back: it is the rarest, so most rows fail at once.
-        let all = tail.iter().rev().zip(words.iter().rev());
-        let all = { all }.all(|(word, any)| any.split('/').any(|one| equal_folded(word, one)));
-        all.then_some(*phrase)
+    RETRACTIONS.iter().find_map(|phrase| {
+        let tail = row.len().checked_sub(phrase.places.len()).and_then(|at| row.get(at..))?;
+        let mut all = tail.iter().zip(phrase.places);
+        let fits = all.all(|(word, any)| any.iter().any(|one| equal_folded(word, one)));
+        fits.then_some(phrase.shown)
     })
 }
 
@@ -216,6 +287,8 @@ fn equal_folded(word: &str, ascii: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -262,6 +335,63 @@ mod tests {
         ];
         for (thought, expected) in cases {
             assert_eq!(retraction(thought).is_some(), expected, "{thought:?}");
+            assert_eq!(ThoughtWords::of(thought).retraction, retraction(thought), "{thought:?}");
+        }
+    }
+
+    #[test]
+    fn no_word_of_a_thought_begins_another() {
+        let words = || HEDGES.iter().chain(&TROUBLES).chain(&RETRACTION_HINTS);
+        for word in words() {
+            let begun = words().filter(|other| other.starts_with(word)).count();
+            assert_eq!(begun, 1, "{word} would hide a longer word");
+        }
+        assert_eq!(words().nth(FAIL), Some(&"fail"));
+    }
+
+    /// Pieces that make up texts full of words that count, whole, cut and run together.
+    fn wordy() -> impl Strategy<Value = String> {
+        let words = HEDGES.iter().chain(&TROUBLES).chain(&RETRACTION_HINTS).chain(&FAILURES);
+        let phrases = RETRACTIONS.iter().flat_map(|phrase| phrase.places.concat());
+        let gaps = [
+            " ", " ", " ", "\n", "\u{1c}", "\u{a0}", ",", "-", "", "é", "—", "ı", "ſ", "İ",
+            "\u{212a}",
+        ];
+        let pieces: Vec<String> = words
+            .chain(&TEST_MARKS)
+            .copied()
+            .chain(phrases)
+            .chain(gaps)
+            .chain(["ed", "never", "test", "x", "_"])
+            .flat_map(|piece| [piece.to_owned(), piece.to_uppercase(), format!("{piece} ")])
+            .collect();
+        prop::collection::vec(prop::sample::select(pieces), 0..40).prop_map(|all| all.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn words_are_found_as_one_by_one(text in wordy()) {
+            let found = ThoughtWords::of(&text);
+            let low = text.to_lowercase();
+            let kinds = |words: &[&str]| words.iter().filter(|word| low.contains(**word)).count();
+            let hedges: usize = HEDGES.iter().map(|word| low.matches(word).count()).sum();
+            prop_assert_eq!(found.hedges as usize, hedges);
+            prop_assert_eq!(found.hedge_kinds as usize, kinds(&HEDGES[..HEDGES_IN_SCORE]));
+            prop_assert_eq!(found.trouble_kinds as usize, kinds(&TROUBLES) + kinds(&["failed"]));
+            prop_assert_eq!(found.retraction, retraction(&text));
+            let early: String = low.chars().take(TEST_NAMED_WITHIN_CHARS).collect();
+            let failed = kinds(&FAILURES) > 0;
+            let tested = early.contains("test") || kinds(&TEST_MARKS) > 0;
+            prop_assert_eq!(ObservationLooks::of(&text), ObservationLooks { failed, tested });
+        }
+
+        #[test]
+        fn both_ways_of_finding_agree(text in wordy()) {
+            let words = || HEDGES.iter().chain(&TROUBLES).chain(&RETRACTION_HINTS);
+            let low = searchable(&text);
+            let [one, other] = [Finder::new(words()), Finder::automaton(words())]
+                .map(|finder| finder.expect("a short list").all(&low).collect::<Vec<_>>());
+            prop_assert_eq!(one, other);
         }
     }
 
