@@ -4,6 +4,7 @@
 //! as substrings of the lower-cased text, so `await` counts as `wait`. That is a known weakness of
 //! the first generation; changing it would change every documented score.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use aho_corasick::packed::Searcher;
@@ -11,35 +12,59 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, Match, MatchKind, Span};
 
 use crate::text::{LOWERED_TO_ASCII, has_any, is_space, is_word, searchable, word_count};
 
-/// Words of doubt. The difficulty score knows the first [`HEDGES_IN_SCORE`], the `hedge` monitor all.
-const HEDGES: [&str; 15] = [
-    "maybe",
-    "perhaps",
-    "possibly",
-    "might",
-    "could",
-    "not sure",
-    "uncertain",
-    "i think",
-    "probably",
-    "actually",
-    "wait",
-    "hmm",
-    "reconsider",
-    "let me think",
-    "on second thought",
+/// What a word of a thought counts for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// A word of doubt.
+    Doubt,
+    /// A word of doubt that only the `hedge` monitor knows, not the difficulty score.
+    DoubtUnscored,
+    /// A word of trouble, for the difficulty score.
+    Trouble,
+    /// A word of trouble that may belong to a phrase that takes something back.
+    TroubleAndHint,
+    /// Only for such phrases: none does without one of its hints (see [`RETRACTIONS`]).
+    Hint,
+}
+use Role::{Doubt, DoubtUnscored, Hint, Trouble, TroubleAndHint};
+
+/// The words that count in a thought, in three groups. "failed" is one more word of trouble, besides "fail".
+const WORDS: [(&str, Role); 28] = [
+    ("hmm", Doubt),
+    ("bug", TroubleAndHint),
+    ("fix", Hint),
+    // The second group.
+    ("maybe", Doubt),
+    ("perhaps", Doubt),
+    ("possibly", Doubt),
+    ("might", Doubt),
+    ("could", Doubt),
+    ("not sure", Doubt),
+    ("uncertain", Doubt),
+    ("i think", Doubt),
+    ("probably", Doubt),
+    ("actually", Doubt),
+    ("wait", Doubt),
+    ("reconsider", Doubt),
+    ("let me think", DoubtUnscored),
+    ("on second thought", DoubtUnscored),
+    // The third group.
+    ("fail", Trouble),
+    ("error", Trouble),
+    ("exception", Trouble),
+    ("traceback", Trouble),
+    ("crash", Trouble),
+    ("broken", Trouble),
+    ("issue", TroubleAndHint),
+    ("problem", TroubleAndHint),
+    ("wrong", Hint),
+    ("mind", Hint),
+    ("disregard", Hint),
 ];
-const HEDGES_IN_SCORE: usize = 13;
 
-/// Words of trouble in a thought, for the difficulty score. "failed" is one more, besides "fail".
-const TROUBLES: [&str; 9] =
-    ["fail", "error", "exception", "traceback", "crash", "bug", "broken", "issue", "problem"];
-/// Where "fail" stands among all words of a thought.
-const FAIL: usize = HEDGES.len();
-
-/// No phrase that takes something back does without one of these or of the last words of trouble
-/// (see [`RETRACTIONS`]), so only their surroundings need a closer look.
-const RETRACTION_HINTS: [&str; 4] = ["wrong", "mind", "disregard", "fix"];
+/// The groups are searched for one after the other: three searches for few words each, the shortest apart, are
+/// faster than one for many.
+const GROUPS: [Range<usize>; 3] = [0..3, 3..17, 17..WORDS.len()];
 
 /// An observation with one of these looks like a failure.
 const FAILURES: [&str; 7] =
@@ -51,8 +76,9 @@ const TEST_MARKS: [&str; 3] = ["assertionerror", "failed ", "failures="];
 /// An observation that names a test this early is one.
 const TEST_NAMED_WITHIN_CHARS: usize = 60;
 
-static IN_THOUGHT: LazyLock<Option<Finder>> =
-    LazyLock::new(|| Finder::new(HEDGES.iter().chain(&TROUBLES).chain(&RETRACTION_HINTS)));
+/// A finder for each of [`GROUPS`].
+static IN_THOUGHT: LazyLock<[Option<Finder>; GROUPS.len()]> =
+    LazyLock::new(|| GROUPS.map(|group| Finder::new(WORDS[group].iter().map(|(word, _)| word))));
 static FAILURE: LazyLock<Option<Finder>> = LazyLock::new(|| Finder::new(FAILURES.iter()));
 static TEST_MARK: LazyLock<Option<Finder>> = LazyLock::new(|| Finder::new(TEST_MARKS.iter()));
 
@@ -116,38 +142,61 @@ pub(crate) struct ThoughtWords {
 impl ThoughtWords {
     pub(crate) fn of(thought: &str) -> Self {
         let mut found = Self { words: word_count(thought), ..Self::default() };
-        let Some(finder) = IN_THOUGHT.as_ref() else { return found };
         let text = searchable(thought);
-        let folds = has_any(thought, FOLDED_TO_ASCII);
-        let mut seen = 0_u32; // one bit a word of the three lists
-        let mut failed = false;
-        let mut ends = [0_usize; HEDGES.len()];
-        for hit in finder.all(&text) {
-            let word = hit.pattern().as_usize();
-            seen |= 1 << word;
-            if let Some(end) = ends.get_mut(word) {
+        let mut retracted: Option<(usize, &'static str)> = None;
+        for (finder, group) in IN_THOUGHT.iter().zip(GROUPS) {
+            let Some(finder) = finder else { continue };
+            let mut ends = [0_usize; WORDS.len()];
+            let mut failed = false;
+            for hit in finder.all(&text) {
+                let word = group.start + hit.pattern().as_usize();
+                let (Some((_, role)), Some(end)) = (WORDS.get(word), ends.get_mut(word)) else {
+                    continue;
+                };
+                let is_first = *end == 0;
                 // Occurrences of one word must not overlap: "reconsidereconsider" holds it once.
-                if hit.start() >= *end {
-                    found.hedges += 1;
+                let counts = hit.start() >= *end;
+                if counts {
                     *end = hit.end();
                 }
-                continue;
-            }
-            failed |= word == FAIL && text[hit.end()..].starts_with("ed");
-            if !folds && found.retraction.is_none() {
-                found.retraction = retraction_at(&text, hit.start(), hit.end());
+                found.hedges += u32::from(counts && role.is_doubt());
+                found.hedge_kinds += u32::from(is_first && *role == Doubt);
+                found.trouble_kinds += u32::from(is_first && role.is_trouble());
+                if word == FAIL && !failed && text[hit.end()..].starts_with("ed") {
+                    failed = true;
+                    found.trouble_kinds += 1;
+                }
+                if role.is_hint() && retracted.is_none_or(|(first, _)| hit.start() < first) {
+                    let phrase = retraction_at(&text, hit.start(), hit.end());
+                    retracted = phrase.map(|phrase| (hit.start(), phrase)).or(retracted);
+                }
             }
         }
-        let in_score = (1 << HEDGES_IN_SCORE) - 1;
-        let troubles = (seen >> HEDGES.len()) & ((1 << TROUBLES.len()) - 1);
-        found.hedge_kinds = (seen & in_score).count_ones();
-        found.trouble_kinds = troubles.count_ones() + u32::from(failed);
-        if folds {
-            found.retraction = retraction(thought);
-        }
+        found.retraction = if has_any(thought, FOLDED_TO_ASCII) {
+            retraction(thought)
+        } else {
+            retracted.map(|(_, phrase)| phrase)
+        };
         found
     }
 }
+
+impl Role {
+    fn is_doubt(self) -> bool {
+        matches!(self, Doubt | DoubtUnscored)
+    }
+
+    fn is_trouble(self) -> bool {
+        matches!(self, Trouble | TroubleAndHint)
+    }
+
+    fn is_hint(self) -> bool {
+        matches!(self, Hint | TroubleAndHint)
+    }
+}
+
+/// Where "fail" stands among [`WORDS`].
+const FAIL: usize = GROUPS[2].start;
 
 /// What one observation looks like.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -341,17 +390,26 @@ mod tests {
 
     #[test]
     fn no_word_of_a_thought_begins_another() {
-        let words = || HEDGES.iter().chain(&TROUBLES).chain(&RETRACTION_HINTS);
-        for word in words() {
-            let begun = words().filter(|other| other.starts_with(word)).count();
+        for (word, _) in WORDS {
+            let begun = WORDS.iter().filter(|(other, _)| other.starts_with(word)).count();
             assert_eq!(begun, 1, "{word} would hide a longer word");
         }
-        assert_eq!(words().nth(FAIL), Some(&"fail"));
+        assert_eq!(WORDS[FAIL].0, "fail");
+    }
+
+    #[test]
+    fn every_phrase_has_its_hints() {
+        for phrase in &RETRACTIONS {
+            for one in phrase.places[phrase.hint] {
+                let mut hints = WORDS.iter().filter(|(_, role)| role.is_hint());
+                assert!(hints.any(|(hint, _)| one.contains(hint)), "{one} is never looked for");
+            }
+        }
     }
 
     /// Pieces that make up texts full of words that count, whole, cut and run together.
     fn wordy() -> impl Strategy<Value = String> {
-        let words = HEDGES.iter().chain(&TROUBLES).chain(&RETRACTION_HINTS).chain(&FAILURES);
+        let words = WORDS.iter().map(|(word, _)| word).chain(&FAILURES);
         let phrases = RETRACTIONS.iter().flat_map(|phrase| phrase.places.concat());
         let gaps = [
             " ", " ", " ", "\n", "\u{1c}", "\u{a0}", ",", "-", "", "é", "—", "ı", "ſ", "İ",
@@ -374,10 +432,15 @@ mod tests {
             let found = ThoughtWords::of(&text);
             let low = text.to_lowercase();
             let kinds = |words: &[&str]| words.iter().filter(|word| low.contains(**word)).count();
-            let hedges: usize = HEDGES.iter().map(|word| low.matches(word).count()).sum();
+            let of = |wanted: fn(Role) -> bool| -> Vec<&str> {
+                WORDS.iter().filter(|(_, role)| wanted(*role)).map(|(word, _)| *word).collect()
+            };
+            let hedges: usize =
+                of(Role::is_doubt).iter().map(|word| low.matches(word).count()).sum();
             prop_assert_eq!(found.hedges as usize, hedges);
-            prop_assert_eq!(found.hedge_kinds as usize, kinds(&HEDGES[..HEDGES_IN_SCORE]));
-            prop_assert_eq!(found.trouble_kinds as usize, kinds(&TROUBLES) + kinds(&["failed"]));
+            prop_assert_eq!(found.hedge_kinds as usize, kinds(&of(|role| role == Doubt)));
+            let troubles = kinds(&of(Role::is_trouble)) + kinds(&["failed"]);
+            prop_assert_eq!(found.trouble_kinds as usize, troubles);
             prop_assert_eq!(found.retraction, retraction(&text));
             let early: String = low.chars().take(TEST_NAMED_WITHIN_CHARS).collect();
             let failed = kinds(&FAILURES) > 0;
@@ -387,7 +450,7 @@ mod tests {
 
         #[test]
         fn both_ways_of_finding_agree(text in wordy()) {
-            let words = || HEDGES.iter().chain(&TROUBLES).chain(&RETRACTION_HINTS);
+            let words = || WORDS.iter().map(|(word, _)| word);
             let low = searchable(&text);
             let [one, other] = [Finder::new(words()), Finder::automaton(words())]
                 .map(|finder| finder.expect("a short list").all(&low).collect::<Vec<_>>());

@@ -65,18 +65,16 @@ fn possible(text: &str) -> [bool; KINDS.len()] {
     let mut in_word = false;
     for (at, byte) in bytes.iter().enumerate() {
         let ahead = |by: usize| bytes.get(at + by).copied().unwrap_or(b' ');
-        *temporary_path |= match byte {
-            b'/' => matches!(ahead(1), b't' | b'v'),
-            b'C' => ahead(1) == b':',
-            _ => false,
-        };
+        if matches!(byte, b'/' | b'C') {
+            *temporary_path |= temporary_root(&text[at..]).is_some();
+        }
         let begins_word = !in_word;
         in_word = byte.is_ascii_alphanumeric() || *byte == b'_';
         if !(begins_word && in_word) {
             continue;
         }
         *uuid |= ahead(8) == b'-';
-        *process_id |= matches!(byte, b'p' | b'P') && matches!(ahead(3), b'=' | b':' | b' ');
+        *process_id |= matches!(byte, b'p' | b'P') && matches!(ahead(1), b'i' | b'I');
         if byte.is_ascii_digit() {
             *address |= *byte == b'0' && matches!(ahead(1), b'x' | b'X');
             *timestamp |= ahead(4) == b'-';
@@ -108,10 +106,12 @@ fn replace(text: &str, volatile: Volatile) -> Option<String> {
 }
 
 fn temporary_path(rest: &str, _: Option<char>) -> Option<usize> {
-    let root = ["/tmp/", "C:\\Users\\", "/var/folders/"]
-        .into_iter()
-        .find(|root| rest.starts_with(root))?;
-    Some(root.len() + run_len(&rest[root.len()..], |c| !is_space(c)))
+    let root = temporary_root(rest)?.len();
+    Some(root + run_len(&rest[root..], |c| !is_space(c)))
+}
+
+fn temporary_root(rest: &str) -> Option<&'static str> {
+    ["/tmp/", "C:\\Users\\", "/var/folders/"].into_iter().find(|root| rest.starts_with(root))
 }
 
 fn uuid(rest: &str, before: Option<char>) -> Option<usize> {

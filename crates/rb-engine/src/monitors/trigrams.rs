@@ -76,16 +76,16 @@ const PAIRS: usize = 128 * 128;
 /// The third characters that occur after one pair: a bit each.
 type Ends = [u64; 2];
 
-/// Where the ends of every pair are in a table, counted from 1; 0 for a pair that does not occur.
+/// Where every pair stands in a table; 0 for a pair that does not occur.
 type Index = Box<[u16]>;
 
 /// The pieces of an ASCII text by their first two characters.
 ///
 /// A pair is a number below [`PAIRS`], so an index of all pairs finds its ends at once. The index is only needed while
-/// the text is new; what is kept is a list.
+/// the text is new; what is kept is a list. There are no branches on what a text holds, because nobody can guess them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Table {
-    /// The pairs that occur, in order of appearance.
+    /// The pairs that occur, in order of appearance, after one that stands for all others.
     starts: Vec<u16>,
     /// For each of them, what comes after it.
     ends: Vec<Ends>,
@@ -95,25 +95,29 @@ pub(super) struct Table {
 
 impl Table {
     fn of(text: &[u8]) -> (Self, Index) {
-        let mut table = Self::default();
         let mut index = vec![0_u16; PAIRS].into_boxed_slice();
+        let mut starts = vec![0_u16; text.len() + 1];
+        let mut ends: Vec<Ends> = vec![[0; 2]; text.len() + 1];
+        let mut next = 1_u16;
         for piece in text.windows(3) {
             let &[a, b, c] = piece else { continue };
             let start = u16::from(a) * 128 + u16::from(b);
             let Some(place) = index.get_mut(usize::from(start)) else { continue };
-            if *place == 0 {
-                table.starts.push(start);
-                table.ends.push([0; 2]);
-                *place = u16::try_from(table.ends.len()).unwrap_or_default();
-            }
-            if let Some(ends) = table.ends.get_mut(usize::from(*place).wrapping_sub(1)) {
+            let is_new = *place == 0;
+            *place = if is_new { next } else { *place };
+            let place = usize::from(*place);
+            if let (Some(kept), Some(ends)) = (starts.get_mut(place), ends.get_mut(place)) {
+                *kept = start;
                 ends[usize::from(c / 64) % 2] |= 1 << (c % 64);
             }
+            next += u16::from(is_new);
         }
-        table.pieces = table.ends.iter().map(count).sum();
-        table.starts.shrink_to_fit();
-        table.ends.shrink_to_fit();
-        (table, index)
+        starts.truncate(next.into());
+        ends.truncate(next.into());
+        starts.shrink_to_fit();
+        ends.shrink_to_fit();
+        let pieces = ends.iter().map(count).sum();
+        (Self { starts, ends, pieces }, index)
     }
 
     /// `index` is this table's own.
@@ -121,7 +125,7 @@ impl Table {
         let mut both = 0;
         for (start, theirs) in other.starts.iter().zip(&other.ends) {
             let place = index.get(usize::from(*start)).map_or(0, |place| usize::from(*place));
-            if let Some(mine) = self.ends.get(place.wrapping_sub(1)) {
+            if let Some(mine) = self.ends.get(place) {
                 both += count(&[mine[0] & theirs[0], mine[1] & theirs[1]]);
             }
         }
