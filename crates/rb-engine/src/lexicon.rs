@@ -4,49 +4,67 @@
 //! as substrings of the lower-cased text, so `await` counts as `wait`. That is a known weakness of
 //! the first generation; changing it would change every documented score.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use aho_corasick::packed::Searcher;
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, Match, MatchKind, Span};
 
-use crate::text::{is_space, is_word, searchable, word_count};
+use crate::text::{LOWERED_TO_ASCII, has_any, is_space, is_word, searchable, word_count};
 
-/// Words of doubt. The difficulty score knows the first [`HEDGES_IN_SCORE`], the `hedge` monitor all.
-const HEDGES: [&str; 15] = [
-    "maybe",
-    "perhaps",
-    "possibly",
-    "might",
-    "could",
-    "not sure",
-    "uncertain",
-    "i think",
-    "probably",
-    "actually",
-    "wait",
-    "hmm",
-    "reconsider",
-    "let me think",
-    "on second thought",
+/// What a word of a thought counts for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// A word of doubt.
+    Doubt,
+    /// A word of doubt that only the `hedge` monitor knows, not the difficulty score.
+    DoubtUnscored,
+    /// A word of trouble, for the difficulty score.
+    Trouble,
+    /// A word of trouble that may belong to a phrase that takes something back.
+    TroubleAndHint,
+    /// Only for such phrases: none does without one of its hints (see [`RETRACTIONS`]).
+    Hint,
+}
+use Role::{Doubt, DoubtUnscored, Hint, Trouble, TroubleAndHint};
+
+/// The words that count in a thought, in three groups. "failed" is one more word of trouble, besides "fail".
+const WORDS: [(&str, Role); 28] = [
+    ("hmm", Doubt),
+    ("bug", TroubleAndHint),
+    ("fix", Hint),
+    // The second group.
+    ("maybe", Doubt),
+    ("perhaps", Doubt),
+    ("possibly", Doubt),
+    ("might", Doubt),
+    ("could", Doubt),
+    ("not sure", Doubt),
+    ("uncertain", Doubt),
+    ("i think", Doubt),
+    ("probably", Doubt),
+    ("actually", Doubt),
+    ("wait", Doubt),
+    ("reconsider", Doubt),
+    ("let me think", DoubtUnscored),
+    ("on second thought", DoubtUnscored),
+    // The third group.
+    ("fail", Trouble),
+    ("error", Trouble),
+    ("exception", Trouble),
+    ("traceback", Trouble),
+    ("crash", Trouble),
+    ("broken", Trouble),
+    ("issue", TroubleAndHint),
+    ("problem", TroubleAndHint),
+    ("wrong", Hint),
+    ("mind", Hint),
+    ("disregard", Hint),
 ];
-const HEDGES_IN_SCORE: usize = 13;
 
-/// Words of trouble in a thought, for the difficulty score. "failed" counts twice, as "fail" too.
-const TROUBLES: [&str; 10] = [
-    "error",
-    "exception",
-    "traceback",
-    "fail",
-    "failed",
-    "crash",
-    "bug",
-    "broken",
-    "issue",
-    "problem",
-];
-
-/// No phrase that takes something back does without one of these or of the last words of trouble
-/// (see [`RETRACTIONS`]), so most thoughts need no closer look.
-const RETRACTION_HINTS: [&str; 4] = ["wrong", "mind", "disregard", "fix"];
+/// The groups are searched for one after the other: three searches for few words each, the shortest apart, are
+/// faster than one for many.
+const GROUPS: [Range<usize>; 3] = [0..3, 3..17, 17..WORDS.len()];
 
 /// An observation with one of these looks like a failure.
 const FAILURES: [&str; 7] =
@@ -58,18 +76,52 @@ const TEST_MARKS: [&str; 3] = ["assertionerror", "failed ", "failures="];
 /// An observation that names a test this early is one.
 const TEST_NAMED_WITHIN_CHARS: usize = 60;
 
-static THOUGHT: LazyLock<Option<AhoCorasick>> =
-    LazyLock::new(|| automaton(HEDGES.iter().chain(&TROUBLES).chain(&RETRACTION_HINTS)));
-static OBSERVATION: LazyLock<Option<AhoCorasick>> =
-    LazyLock::new(|| automaton(FAILURES.iter().chain(&TEST_MARKS)));
+/// A finder for each of [`GROUPS`].
+static IN_THOUGHT: LazyLock<[Option<Finder>; GROUPS.len()]> =
+    LazyLock::new(|| GROUPS.map(|group| Finder::new(WORDS[group].iter().map(|(word, _)| word))));
+static FAILURE: LazyLock<Option<Finder>> = LazyLock::new(|| Finder::new(FAILURES.iter()));
+static TEST_MARK: LazyLock<Option<Finder>> = LazyLock::new(|| Finder::new(TEST_MARKS.iter()));
 
-/// `None` cannot happen for these short lists; readers then see no word at all instead of a panic.
-fn automaton<'a>(words: impl Iterator<Item = &'a &'a str>) -> Option<AhoCorasick> {
-    AhoCorasick::builder()
-        .kind(Some(AhoCorasickKind::DFA))
-        .ascii_case_insensitive(true)
-        .build(words)
-        .ok()
+/// Finds the words of a list in lower-case text. Where no word begins another, it finds every occurrence.
+enum Finder {
+    /// By vector instructions: many bytes at a time.
+    Packed(Box<Searcher>),
+    /// Byte by byte, for processors without them.
+    Automaton(Box<AhoCorasick>),
+}
+
+impl Finder {
+    /// `None` cannot happen for these short lists; readers then see no word at all instead of a panic.
+    fn new<'w>(words: impl Iterator<Item = &'w &'w str> + Clone) -> Option<Self> {
+        match Searcher::new(words.clone()) {
+            Some(searcher) => Some(Self::Packed(Box::new(searcher))),
+            None => Self::automaton(words),
+        }
+    }
+
+    fn automaton<'w>(words: impl Iterator<Item = &'w &'w str>) -> Option<Self> {
+        let mut builder = AhoCorasick::builder();
+        builder.kind(Some(AhoCorasickKind::DFA)).match_kind(MatchKind::LeftmostFirst);
+        Some(Self::Automaton(Box::new(builder.build(words).ok()?)))
+    }
+
+    /// The first word that begins at `from` or later.
+    fn find(&self, text: &str, from: usize) -> Option<Match> {
+        match self {
+            Self::Packed(searcher) => searcher.find_in(text, Span { start: from, end: text.len() }),
+            Self::Automaton(automaton) => automaton.find(Input::new(text).range(from..)),
+        }
+    }
+
+    /// Every place where a word begins.
+    fn all<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Match> + 't {
+        let mut from = 0;
+        std::iter::from_fn(move || {
+            let hit = self.find(text, from)?;
+            from = hit.start() + 1;
+            Some(hit)
+        })
+    }
 }
 
 /// What one thought contains.
@@ -90,32 +142,61 @@ pub(crate) struct ThoughtWords {
 impl ThoughtWords {
     pub(crate) fn of(thought: &str) -> Self {
         let mut found = Self { words: word_count(thought), ..Self::default() };
-        let Some(automaton) = THOUGHT.as_ref() else { return found };
         let text = searchable(thought);
-        let mut seen = 0_u32; // one bit a word of the three lists
-        let mut ends = [0_usize; HEDGES.len()];
-        for hit in automaton.find_overlapping_iter(text.as_ref()) {
-            let word = hit.pattern().as_usize();
-            seen |= 1 << word;
-            // Occurrences of one word must not overlap: "reconsidereconsider" holds it once.
-            if let Some(end) = ends.get_mut(word)
-                && hit.start() >= *end
-            {
-                found.hedges += 1;
-                *end = hit.end();
+        let mut retracted: Option<(usize, &'static str)> = None;
+        for (finder, group) in IN_THOUGHT.iter().zip(GROUPS) {
+            let Some(finder) = finder else { continue };
+            let mut ends = [0_usize; WORDS.len()];
+            let mut failed = false;
+            for hit in finder.all(&text) {
+                let word = group.start + hit.pattern().as_usize();
+                let (Some((_, role)), Some(end)) = (WORDS.get(word), ends.get_mut(word)) else {
+                    continue;
+                };
+                let is_first = *end == 0;
+                // Occurrences of one word must not overlap: "reconsidereconsider" holds it once.
+                let counts = hit.start() >= *end;
+                if counts {
+                    *end = hit.end();
+                }
+                found.hedges += u32::from(counts && role.is_doubt());
+                found.hedge_kinds += u32::from(is_first && *role == Doubt);
+                found.trouble_kinds += u32::from(is_first && role.is_trouble());
+                if word == FAIL && !failed && text[hit.end()..].starts_with("ed") {
+                    failed = true;
+                    found.trouble_kinds += 1;
+                }
+                if role.is_hint() && retracted.is_none_or(|(first, _)| hit.start() < first) {
+                    let phrase = retraction_at(&text, hit.start(), hit.end());
+                    retracted = phrase.map(|phrase| (hit.start(), phrase)).or(retracted);
+                }
             }
         }
-        let in_score = (1 << HEDGES_IN_SCORE) - 1;
-        let troubles = (seen >> HEDGES.len()) & ((1 << TROUBLES.len()) - 1);
-        found.hedge_kinds = (seen & in_score).count_ones();
-        found.trouble_kinds = troubles.count_ones();
-        let hinted = seen >> HEDGES.len() != 0;
-        if hinted || thought.contains(['İ', 'ı', 'ſ']) {
-            found.retraction = retraction(thought);
-        }
+        found.retraction = if has_any(thought, FOLDED_TO_ASCII) {
+            retraction(thought)
+        } else {
+            retracted.map(|(_, phrase)| phrase)
+        };
         found
     }
 }
+
+impl Role {
+    fn is_doubt(self) -> bool {
+        matches!(self, Doubt | DoubtUnscored)
+    }
+
+    fn is_trouble(self) -> bool {
+        matches!(self, Trouble | TroubleAndHint)
+    }
+
+    fn is_hint(self) -> bool {
+        matches!(self, Hint | TroubleAndHint)
+    }
+}
+
+/// Where "fail" stands among [`WORDS`].
+const FAIL: usize = GROUPS[2].start;
 
 /// What one observation looks like.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -128,45 +209,85 @@ pub(crate) struct ObservationLooks {
 
 impl ObservationLooks {
     pub(crate) fn of(observation: &str) -> Self {
-        let Some(automaton) = OBSERVATION.as_ref() else { return Self::default() };
         let text = searchable(observation);
-        let mut looks = Self { failed: false, tested: names_a_test_early(&text) };
-        for hit in automaton.find_overlapping_iter(text.as_ref()) {
-            let is_failure = hit.pattern().as_usize() < FAILURES.len();
-            looks.failed |= is_failure;
-            looks.tested |= !is_failure;
-            if looks.failed && looks.tested {
-                break;
-            }
-        }
-        looks
+        let has = |finder: &Option<Finder>| {
+            finder.as_ref().is_some_and(|finder| finder.find(&text, 0).is_some())
+        };
+        let names_a_test = crate::text::head(&text, TEST_NAMED_WITHIN_CHARS).contains("test");
+        Self { failed: has(&FAILURE), tested: names_a_test || has(&TEST_MARK) }
     }
 }
 
-fn names_a_test_early(text: &str) -> bool {
-    let early = crate::text::head(text, TEST_NAMED_WITHIN_CHARS);
-    contains_ignoring_ascii_case(early, "test")
+/// A phrase that takes something back: whole words in a row with only white space between.
+struct Retraction {
+    shown: &'static str,
+    /// For each place, the words that may stand there.
+    places: &'static [&'static [&'static str]],
+    /// The place whose words are among those that are searched for.
+    hint: usize,
 }
 
-/// Whether `name` holds `part`; `part` is ASCII lower case.
-pub(crate) fn contains_ignoring_ascii_case(name: &str, part: &str) -> bool {
-    name.as_bytes().windows(part.len()).any(|window| window.eq_ignore_ascii_case(part.as_bytes()))
-}
-
-/// Phrases that take something back, as sequences of whole words with only white space between.
-///
-/// `/` separates words that may stand in the same place.
-const RETRACTIONS: [(&str, &[&str]); 6] = [
-    ("the bug/issue/problem/fix is not/actually", &["bug/issue/problem/fix", "is", "not/actually"]),
-    ("I was wrong", &["i", "was", "wrong"]),
-    ("never mind", &["never", "mind"]),
-    ("nevermind", &["nevermind"]),
-    ("disregard that", &["disregard", "that"]),
-    ("disregard my last", &["disregard", "my", "last"]),
+/// No phrase lies inside another and each ends in a word of its own, so the first found by its hint ends first.
+const RETRACTIONS: [Retraction; 6] = [
+    Retraction {
+        shown: "the bug/issue/problem/fix is not/actually",
+        places: &[&["bug", "issue", "problem", "fix"], &["is"], &["not", "actually"]],
+        hint: 0,
+    },
+    Retraction { shown: "I was wrong", places: &[&["i"], &["was"], &["wrong"]], hint: 2 },
+    Retraction { shown: "never mind", places: &[&["never"], &["mind"]], hint: 1 },
+    Retraction { shown: "nevermind", places: &[&["nevermind"]], hint: 0 },
+    Retraction { shown: "disregard that", places: &[&["disregard"], &["that"]], hint: 0 },
+    Retraction {
+        shown: "disregard my last",
+        places: &[&["disregard"], &["my"], &["last"]],
+        hint: 0,
+    },
 ];
 
-/// The longest sequence above.
+/// The longest phrase above.
 const RETRACTION_WORDS_MAX: usize = 3;
+
+/// The phrase around a hint in lower-case text, if there is one.
+fn retraction_at(text: &str, start: usize, end: usize) -> Option<&'static str> {
+    let start = start - last_word(&text[..start]).len();
+    let end = end + first_word(&text[end..]).len();
+    let fits = |phrase: &&Retraction| {
+        let (before, from) = phrase.places.split_at(phrase.hint);
+        let Some((here, after)) = from.split_first() else { return false };
+        here.contains(&&text[start..end])
+            && before.iter().rev().try_fold(&text[..start], word_before).is_some()
+            && after.iter().try_fold(&text[end..], word_after).is_some()
+    };
+    RETRACTIONS.iter().find(fits).map(|phrase| phrase.shown)
+}
+
+/// What is left of a text that ends in white space and, before it, in one of some words.
+fn word_before<'t>(text: &'t str, any: &&[&str]) -> Option<&'t str> {
+    let trimmed = text.trim_end_matches(is_space);
+    let word = last_word(trimmed);
+    let fits = trimmed.len() < text.len() && any.contains(&word);
+    fits.then(|| &trimmed[..trimmed.len() - word.len()])
+}
+
+/// What is left of a text that begins with white space and, after it, with one of some words.
+fn word_after<'t>(text: &'t str, any: &&[&str]) -> Option<&'t str> {
+    let trimmed = text.trim_start_matches(is_space);
+    let word = first_word(trimmed);
+    (trimmed.len() < text.len() && any.contains(&word)).then(|| &trimmed[word.len()..])
+}
+
+fn first_word(text: &str) -> &str {
+    &text[..text.len() - text.trim_start_matches(is_word).len()]
+}
+
+fn last_word(text: &str) -> &str {
+    &text[text.trim_end_matches(is_word).len()..]
+}
+
+/// Letters beyond ASCII that fold into it, besides those that become ASCII in lower case. Text with any of them is
+/// read word by word.
+const FOLDED_TO_ASCII: [char; 4] = [LOWERED_TO_ASCII[0], LOWERED_TO_ASCII[1], 'ı', 'ſ'];
 
 /// Finds the first phrase that takes something back.
 fn retraction(thought: &str) -> Option<&'static str> {
@@ -194,12 +315,11 @@ fn retraction(thought: &str) -> Option<&'static str> {
 }
 
 fn ends_in_retraction(row: &[&str]) -> Option<&'static str> {
-    RETRACTIONS.iter().find_map(|(phrase, words)| {
-        let tail = row.len().checked_sub(words.len()).and_then(|at| row.get(at..))?;
-        // From the last word back: it is the rarest, so most rows fail at once.
-        let all = tail.iter().rev().zip(words.iter().rev());
-        let all = { all }.all(|(word, any)| any.split('/').any(|one| equal_folded(word, one)));
-        all.then_some(*phrase)
+    RETRACTIONS.iter().find_map(|phrase| {
+        let tail = row.len().checked_sub(phrase.places.len()).and_then(|at| row.get(at..))?;
+        let mut all = tail.iter().zip(phrase.places);
+        let fits = all.all(|(word, any)| any.iter().any(|one| equal_folded(word, one)));
+        fits.then_some(phrase.shown)
     })
 }
 
@@ -216,6 +336,8 @@ fn equal_folded(word: &str, ascii: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -262,6 +384,77 @@ mod tests {
         ];
         for (thought, expected) in cases {
             assert_eq!(retraction(thought).is_some(), expected, "{thought:?}");
+            assert_eq!(ThoughtWords::of(thought).retraction, retraction(thought), "{thought:?}");
+        }
+    }
+
+    #[test]
+    fn no_word_of_a_thought_begins_another() {
+        for (word, _) in WORDS {
+            let begun = WORDS.iter().filter(|(other, _)| other.starts_with(word)).count();
+            assert_eq!(begun, 1, "{word} would hide a longer word");
+        }
+        assert_eq!(WORDS[FAIL].0, "fail");
+    }
+
+    #[test]
+    fn every_phrase_has_its_hints() {
+        for phrase in &RETRACTIONS {
+            for one in phrase.places[phrase.hint] {
+                let mut hints = WORDS.iter().filter(|(_, role)| role.is_hint());
+                assert!(hints.any(|(hint, _)| one.contains(hint)), "{one} is never looked for");
+            }
+        }
+    }
+
+    /// Pieces that make up texts full of words that count, whole, cut and run together.
+    fn wordy() -> impl Strategy<Value = String> {
+        let words = WORDS.iter().map(|(word, _)| word).chain(&FAILURES);
+        let phrases = RETRACTIONS.iter().flat_map(|phrase| phrase.places.concat());
+        let gaps = [
+            " ", " ", " ", "\n", "\u{1c}", "\u{a0}", ",", "-", "", "é", "—", "ı", "ſ", "İ",
+            "\u{212a}",
+        ];
+        let pieces: Vec<String> = words
+            .chain(&TEST_MARKS)
+            .copied()
+            .chain(phrases)
+            .chain(gaps)
+            .chain(["ed", "never", "test", "x", "_"])
+            .flat_map(|piece| [piece.to_owned(), piece.to_uppercase(), format!("{piece} ")])
+            .collect();
+        prop::collection::vec(prop::sample::select(pieces), 0..40).prop_map(|all| all.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn words_are_found_as_one_by_one(text in wordy()) {
+            let found = ThoughtWords::of(&text);
+            let low = text.to_lowercase();
+            let kinds = |words: &[&str]| words.iter().filter(|word| low.contains(**word)).count();
+            let of = |wanted: fn(Role) -> bool| -> Vec<&str> {
+                WORDS.iter().filter(|(_, role)| wanted(*role)).map(|(word, _)| *word).collect()
+            };
+            let hedges: usize =
+                of(Role::is_doubt).iter().map(|word| low.matches(word).count()).sum();
+            prop_assert_eq!(found.hedges as usize, hedges);
+            prop_assert_eq!(found.hedge_kinds as usize, kinds(&of(|role| role == Doubt)));
+            let troubles = kinds(&of(Role::is_trouble)) + kinds(&["failed"]);
+            prop_assert_eq!(found.trouble_kinds as usize, troubles);
+            prop_assert_eq!(found.retraction, retraction(&text));
+            let early: String = low.chars().take(TEST_NAMED_WITHIN_CHARS).collect();
+            let failed = kinds(&FAILURES) > 0;
+            let tested = early.contains("test") || kinds(&TEST_MARKS) > 0;
+            prop_assert_eq!(ObservationLooks::of(&text), ObservationLooks { failed, tested });
+        }
+
+        #[test]
+        fn both_ways_of_finding_agree(text in wordy()) {
+            let words = || WORDS.iter().map(|(word, _)| word);
+            let low = searchable(&text);
+            let [one, other] = [Finder::new(words()), Finder::automaton(words())]
+                .map(|finder| finder.expect("a short list").all(&low).collect::<Vec<_>>());
+            prop_assert_eq!(one, other);
         }
     }
 

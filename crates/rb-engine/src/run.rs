@@ -46,7 +46,7 @@ pub struct Run {
     /// The newest thoughts, oldest first.
     thoughts: VecDeque<String>,
     /// What the monitors said of the newest steps; kept for a call that is made again.
-    latest: Assessment,
+    latest: Arc<Assessment>,
 }
 
 /// What the engine wants before the next model call: answers to `queries`, then [`Run::plan`].
@@ -60,7 +60,7 @@ pub struct Ask {
     /// How hard the newest thought looked; `None` where a step had none.
     pub difficulty: Option<f64>,
     /// What the monitors say of the new steps.
-    pub assessment: Assessment,
+    pub assessment: Arc<Assessment>,
     /// What to look up; mostly empty.
     pub queries: Vec<Query>,
     advice: Vec<Item>,
@@ -119,7 +119,7 @@ impl Run {
             wrap_up_shown: false,
             injections: 0,
             thoughts: VecDeque::new(),
-            latest: Assessment::default(),
+            latest: Arc::default(),
             rules,
         }
     }
@@ -160,7 +160,7 @@ impl Run {
             call,
             state,
             difficulty: self.latest.difficulty,
-            assessment: self.latest.clone(),
+            assessment: Arc::clone(&self.latest),
             queries: Vec::new(),
             advice: Vec::new(),
             stop: self.stop(),
@@ -276,10 +276,9 @@ impl Run {
     }
 
     fn observe(&mut self, new_steps: &[Step<'_>]) {
-        let mut assessments =
-            new_steps.iter().map(|step| self.observe_one(step)).collect::<Vec<_>>().into_iter();
-        let Some(first) = assessments.next() else { return };
-        self.latest = assessments.fold(first, Assessment::worse);
+        let assessments = new_steps.iter().map(|step| self.observe_one(step));
+        let Some(latest) = assessments.reduce(Assessment::worse) else { return };
+        self.latest = Arc::new(latest);
         self.gate.note(self.latest.fired().next().is_some(), self.latest.composite);
     }
 
@@ -334,17 +333,22 @@ impl Run {
             return None;
         }
         let unwatched = self.panel.is_empty();
-        let failure_type =
-            ranked(&self.latest, &self.panel).first().map(|reading| reading.monitor.failure_type);
         let (due, thoughts, failure_type) = match tier {
             Tier::E3 => (true, 0, None),
             Tier::E1 => (unwatched || self.gate.is_open(), E1_THOUGHTS, None),
             // Waits for a failure instead of being spent on the first step.
-            Tier::E2 => (unwatched || failure_type.is_some(), E2_THOUGHTS, failure_type),
+            Tier::E2 => {
+                let ranked = ranked(&self.latest, &self.panel);
+                let failure_type = ranked.first().map(|reading| reading.monitor.failure_type);
+                (unwatched || failure_type.is_some(), E2_THOUGHTS, failure_type)
+            }
         };
+        if !due {
+            return None;
+        }
         let context = self.last_thoughts(thoughts);
         let described = tier == Tier::E3 || !context.is_empty();
-        (due && described).then(|| Query {
+        described.then(|| Query {
             tier,
             context,
             failure_type,
@@ -359,16 +363,29 @@ impl Run {
 
     fn thought_preview(&self) -> String {
         match self.thoughts.back() {
-            Some(thought) => head(&shown_line(thought), THOUGHT_PREVIEW_CHARS_MAX).to_owned(),
+            Some(thought) => shown_line(thought, THOUGHT_PREVIEW_CHARS_MAX),
             None if self.steps == 0 => FIRST_CALL.to_owned(),
             None => String::new(),
         }
     }
 }
 
-/// A thought on one line.
-fn shown_line(thought: &str) -> String {
-    thought.split_whitespace().map(shown).collect::<Vec<_>>().join(" ")
+/// The beginning of a thought on one line.
+fn shown_line(thought: &str, chars_max: usize) -> String {
+    let mut line = String::new();
+    let mut chars = 0;
+    for word in thought.split_whitespace() {
+        if chars > chars_max {
+            break; // the gap after the last word does not count
+        }
+        let word = shown(word);
+        line.push_str(&word);
+        line.push(' ');
+        chars += word.chars().count() + 1;
+    }
+    line.pop(); // the last gap
+    line.truncate(head(&line, chars_max).len());
+    line
 }
 
 /// The readings that fired, the most serious first: by weight times score, then in the order of the table.
@@ -378,4 +395,25 @@ fn ranked<'a>(assessment: &'a Assessment, panel: &Panel) -> Vec<&'a Reading> {
     let mut fired: Vec<&Reading> = assessment.fired().collect();
     fired.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
     fired
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_begins_like_the_whole_thought() {
+        for thought in ["", "  one\n two ", "\u{1} a \u{1}b` \u{1} é", "word of é 字 \u{2} four "]
+        {
+            for times in 1..60 {
+                let thought = thought.repeat(times);
+                let whole = thought.split_whitespace().map(shown).collect::<Vec<_>>().join(" ");
+                assert_eq!(shown_line(&thought, 120), head(&whole, 120), "{thought:?}");
+            }
+        }
+        for len in 100..130 {
+            let thought = format!("{} {} more", "x".repeat(60), "y".repeat(len - 61));
+            assert_eq!(shown_line(&thought, 120), head(&thought, 120));
+        }
+    }
 }

@@ -49,46 +49,50 @@ pub(crate) fn from_words(thought: &str, found: &ThoughtWords) -> f64 {
 
 /// How many things a thought names: paths, dotted names, quoted texts, from left to right without
 /// overlap. Counting stops where more would change nothing.
+///
+/// Each of them holds a slash, a dot or a quote, so only the surroundings of those are looked at.
 fn entity_count(thought: &str) -> u32 {
     let mut count = 0;
+    let mut after_last = 0;
     let mut at = 0;
-    let mut before = None;
-    while let Some(c) = thought.get(at..).and_then(|rest| rest.chars().next()) {
-        let len = entity_len(&thought[at..], before, c);
+    while let Some(mark) = next_mark(thought, at) {
+        let rest = &thought[mark..];
+        let len = match rest.as_bytes().first() {
+            Some(b'/' | b'\\') => path_len(rest),
+            Some(b'.') if begins_dotted(thought, after_last, mark) => parts_len(rest),
+            Some(b'.') | None => 0,
+            Some(_) => quoted_len(rest),
+        };
+        at = mark + len.max(1);
         if len > 0 {
+            after_last = at;
             count += 1;
             if f64::from(count) >= ENTITIES_FULL {
                 return count;
             }
         }
-        let step = len.max(c.len_utf8());
-        before = thought[..at + step].chars().next_back();
-        at += step;
     }
     count
 }
 
-/// The length in bytes of the entity that begins `rest`, or 0.
-fn entity_len(rest: &str, before: Option<char>, first: char) -> usize {
-    let path = path_len(rest, first);
-    if path > 0 {
-        return path;
-    }
-    if (first.is_ascii_alphabetic() || first == '_') && !before.is_some_and(is_word) {
-        return dotted_len(rest);
-    }
-    if is_quote(first) { quoted_len(rest) } else { 0 }
+/// Where the next slash, dot or quote is.
+fn next_mark(text: &str, from: usize) -> Option<usize> {
+    const MARKS: [bool; 256] = {
+        let mut marks = [false; 256];
+        let mut rest: &[u8] = b"/\\.\"'`";
+        while let [mark, more @ ..] = rest {
+            marks[*mark as usize] = true;
+            rest = more;
+        }
+        marks
+    };
+    let rest = text.as_bytes().get(from..)?;
+    rest.iter().position(|byte| MARKS[usize::from(*byte)]).map(|at| from + at)
 }
 
-/// An optional drive, then at least two parts that each begin with a slash.
-fn path_len(rest: &str, first: char) -> usize {
+/// At least two parts that each begin with a slash. (A drive before them makes no difference to the count.)
+fn path_len(rest: &str) -> usize {
     let mut at = 0;
-    if first.is_ascii_alphabetic() {
-        if rest.as_bytes().get(1) != Some(&b':') {
-            return 0;
-        }
-        at = 2;
-    }
     let mut parts = 0;
     while matches!(rest.as_bytes().get(at), Some(b'/' | b'\\')) {
         let part = run_len(&rest[at + 1..], |c| is_word(c) || c == '.' || c == '-');
@@ -101,30 +105,32 @@ fn path_len(rest: &str, first: char) -> usize {
     if parts >= 2 { at } else { 0 }
 }
 
-/// A word, then one or more parts that each begin with a dot.
-fn dotted_len(rest: &str) -> usize {
-    let mut at = run_len(rest, is_word);
-    let mut parts = 0;
+/// Whether the dot follows a whole word that begins with an ASCII letter or an underscore and was not counted yet.
+fn begins_dotted(thought: &str, after_last: usize, dot: usize) -> bool {
+    let free = &thought[after_last..dot];
+    let word = &free[free.trim_end_matches(is_word).len()..];
+    let cut = word.len() == free.len() && thought[..after_last].ends_with(is_word);
+    !cut && word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+}
+
+/// Parts that each begin with a dot.
+fn parts_len(rest: &str) -> usize {
+    let mut at = 0;
     while rest.as_bytes().get(at) == Some(&b'.') {
         let part = run_len(&rest[at + 1..], is_word);
         if part == 0 {
             break;
         }
         at += 1 + part;
-        parts += 1;
     }
-    if parts > 0 { at } else { 0 }
+    at
 }
 
 /// At least three characters between two quotes, which need not be of one kind.
 fn quoted_len(rest: &str) -> usize {
-    let inside = run_len(&rest[1..], |c| !is_quote(c));
-    let closed = rest.len() > 1 + inside;
-    if closed && rest[1..=inside].chars().take(3).count() == 3 { inside + 2 } else { 0 }
-}
-
-fn is_quote(c: char) -> bool {
-    matches!(c, '"' | '\'' | '`')
+    let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'' | b'`');
+    let Some(inside) = rest.as_bytes().iter().skip(1).position(is_quote) else { return 0 };
+    if rest[1..=inside].chars().take(3).count() == 3 { inside + 2 } else { 0 }
 }
 
 /// The length in bytes of the run of matching characters at the start.
@@ -149,6 +155,16 @@ mod tests {
             ("é.a", 0),             // a dotted name begins with an ASCII letter
             ("éa.b", 0),
             ("x /a/b /c", 1),
+            ("ab.c:/x/y", 2), // the drive's letter belongs to the name before
+            ("c:/x/y.z", 1),
+            ("/a/b.c.d", 1),
+            ("'abc'def.g", 2),
+            ("'abc'.g", 1),
+            ("a.b.1.", 1),
+            ("1a.b", 0),
+            ("_.é", 1),
+            ("..a.b", 1),
+            ("\"unclosed a.b", 1),
         ];
         for (text, count) in cases {
             assert_eq!(entity_count(text), count, "{text:?}");

@@ -4,7 +4,6 @@
 //! and "digit" must mean here what they mean there. Everything has an ASCII fast path, because nearly
 //! all agent text is ASCII.
 
-use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
@@ -32,22 +31,30 @@ pub fn is_digit(c: char) -> bool {
 
 /// How many words there are between white space.
 pub fn word_count(text: &str) -> u32 {
+    if text.is_ascii() {
+        return ascii_word_count(text.as_bytes());
+    }
     let mut count = 0_u32;
     let mut in_word = false;
-    if text.is_ascii() {
-        for &byte in text.as_bytes() {
-            let space = matches!(byte, b' ' | 0x09..=0x0d | 0x1c..=0x1f);
-            count += u32::from(!space && !in_word);
-            in_word = !space;
-        }
-        return count;
-    }
     for c in text.chars() {
         let space = is_space(c);
         count += u32::from(!space && !in_word);
         in_word = !space;
     }
     count
+}
+
+/// A word begins where white space ends. Small sums without branches, because the compiler turns those into vector
+/// instructions; a chunk is a whole number of those, and short enough for its sum to fit.
+fn ascii_word_count(text: &[u8]) -> u32 {
+    const CHUNK: usize = 192;
+    let is_space =
+        |byte: u8| (byte == b' ') | (byte.wrapping_sub(0x09) < 5) | (byte.wrapping_sub(0x1c) < 4);
+    let begins = |(before, at): (&u8, &u8)| u8::from(is_space(*before) & !is_space(*at));
+    let Some((first, rest)) = text.split_first() else { return 0 };
+    let pairs = text.chunks(CHUNK).zip(rest.chunks(CHUNK));
+    let later = pairs.map(|(before, at)| u32::from(before.iter().zip(at).map(begins).sum::<u8>()));
+    later.sum::<u32>() + u32::from(!is_space(*first))
 }
 
 /// The text without white space at its ends.
@@ -60,24 +67,41 @@ pub fn is_blank(text: &str) -> bool {
     text.chars().all(is_space)
 }
 
-/// Lower case, without copying when a case-insensitive ASCII search will do.
+/// Lower case, as far as a search for ASCII words can tell.
 ///
-/// ASCII text is returned as it is: search it with an ASCII-case-insensitive matcher. Only text
-/// with other letters needs the full mapping, because some of them become ASCII (U+212A is `k`).
-pub(crate) fn searchable(text: &str) -> Cow<'_, str> {
-    if text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) }
+/// Only two letters beyond ASCII become ASCII in lower case. Text without them keeps its length and the place of
+/// every byte.
+pub(crate) fn searchable(text: &str) -> String {
+    if has_any(text, LOWERED_TO_ASCII) { text.to_lowercase() } else { text.to_ascii_lowercase() }
+}
+
+/// The Turkish capital I and the Kelvin sign.
+pub(crate) const LOWERED_TO_ASCII: [char; 2] = ['İ', '\u{212a}'];
+
+/// Whether a text holds one of a few letters beyond ASCII.
+pub(crate) fn has_any<const N: usize>(text: &str, letters: [char; N]) -> bool {
+    !text.is_ascii() && letters.into_iter().any(|letter| text.contains(letter))
 }
 
 /// The first `max` characters.
 pub fn head(text: &str, max: usize) -> &str {
-    match text.char_indices().nth(max) {
-        Some((end, _)) => &text[..end],
+    // Where every character is one byte, nothing has to be counted.
+    match text.as_bytes().get(..max) {
         None => text,
+        Some(start) if start.is_ascii() => &text[..max],
+        Some(_) => match text.char_indices().nth(max) {
+            Some((end, _)) => &text[..end],
+            None => text,
+        },
     }
 }
 
 /// The last `max` characters.
 pub fn tail(text: &str, max: usize) -> &str {
+    let Some(start) = text.len().checked_sub(max) else { return text };
+    if text.as_bytes().get(start..).is_some_and(<[u8]>::is_ascii) {
+        return &text[start..];
+    }
     let skip = text.chars().count().saturating_sub(max);
     match text.char_indices().nth(skip) {
         Some((start, _)) => &text[start..],
@@ -125,6 +149,10 @@ pub(crate) const SHOWN_CHARS_MAX: usize = 80;
 
 /// A name as it may stand in evidence and advice: one line, short, no control characters.
 pub(crate) fn shown(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'`';
+    if text.len() <= SHOWN_CHARS_MAX && text.bytes().all(is_plain) {
+        return text.to_owned(); // as most names are
+    }
     let mut line = String::new();
     let mut gap = false;
     for c in trim(head(text, 4 * SHOWN_CHARS_MAX)).chars() {
@@ -182,9 +210,25 @@ mod tests {
             ("a\u{1c}b\n c ", 3),
             ("é\u{a0}b", 2),
             ("a\u{200b}b", 1),
+            (&"word ".repeat(1_000), 1_000),
+            (&" \tx".repeat(1_000), 1_000),
         ] {
             assert_eq!(word_count(text), count, "{text:?}");
         }
+        for byte in 0..=0x7f_u8 {
+            let text = format!("a{}b", char::from(byte));
+            let words = text.split(is_space).filter(|word| !word.is_empty()).count();
+            assert_eq!(word_count(&text) as usize, words, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn only_two_letters_become_ascii_in_lower_case() {
+        let becomes = |c: &char| !c.is_ascii() && c.to_lowercase().any(|lower| lower.is_ascii());
+        let all: Vec<char> = ('\0'..=char::MAX).filter(becomes).collect();
+        assert_eq!(all, LOWERED_TO_ASCII);
+        assert_eq!(searchable("ÄB\u{212a}"), "äbk");
+        assert_eq!(searchable("ÄB"), "Äb");
     }
 
     #[test]
@@ -203,6 +247,11 @@ mod tests {
             (head("añb", 2), tail("añb", 2), head("a", 5), tail("a", 5)),
             ("añ", "ñb", "a", "a")
         );
-        assert_eq!(tail("abc", 0), "");
+        assert_eq!(
+            (head("ab", 2), tail("ab", 2), head("abc", 2), tail("abc", 2)),
+            ("ab", "ab", "ab", "bc")
+        );
+        assert_eq!((tail("éabc", 3), tail("éabc", 4), head("abé", 2)), ("abc", "éabc", "ab"));
+        assert_eq!((tail("abc", 0), tail("é", 0), head("é", 0)), ("", "", ""));
     }
 }

@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 
-use super::trigrams::Trigrams;
+use super::trigrams::{Fresh, Trigrams};
 use super::{Monitor, MonitorSpec, ProfileWeights, SettingsError, Sign, Suite, at_least, in_range};
 use crate::evidence::Evidence;
 use crate::facts::Facts;
@@ -123,29 +123,25 @@ impl Monitor for EditRevert {
 
 impl EditRevert {
     fn edit(&mut self, at: StepIndex, input: &str) {
-        let new = Edit {
-            at,
-            file: first_path(input).map(Label::new),
-            pieces: Trigrams::of(input),
-            failed: false,
-        };
+        let file = first_path(input).map(Label::new);
         if let Some(before) = self.edits.back()
             && before.failed
-            && before.file == new.file
-            && let Some(file) = new.file.clone()
+            && before.file == file
+            && let Some(file) = file.clone()
         {
             let last = [before.at, at];
             self.count_cycle(file, last);
         }
+        let pieces = Fresh::of(input);
         self.revert = None;
         if let [older, before] = self.edits.make_contiguous() {
             let margin = self.settings.revert_margin;
-            if new.pieces.overlap(&older.pieces) > new.pieces.overlap(&before.pieces) + margin {
+            if pieces.overlap(&older.pieces) > pieces.overlap(&before.pieces) + margin {
                 self.revert = Some([older.at, before.at, at]);
             }
             self.edits.pop_front();
         }
-        self.edits.push_back(new);
+        self.edits.push_back(Edit { at, file, pieces: pieces.into_pieces(), failed: false });
     }
 
     fn count_cycle(&mut self, file: Label, last: [StepIndex; 2]) {

@@ -3,6 +3,8 @@
 //! Temporary paths, UUIDs, addresses, process ids, times and long numbers become one mark each, one kind
 //! after the other, so that the same failure compares equal when it happens again.
 
+use std::borrow::Cow;
+
 use crate::text::{head, is_digit, is_space, is_word, trim};
 
 /// Stands where something volatile was.
@@ -12,35 +14,104 @@ const SIGNATURE_CHARS_MAX: usize = 200;
 
 /// The cleaned beginning of a failing observation.
 pub(super) fn signature(observation: &str) -> String {
-    let mut text = observation.to_owned();
-    for volatile in [temporary_path, uuid, address, process_id, timestamp, long_number] {
-        text = replace(&text, volatile);
+    // Nothing volatile reaches further than into the next word, so what comes before the last word of a beginning
+    // that ends in white space is cleaned like the whole. Mostly the first beginning is long enough.
+    let mut len = 2 * SIGNATURE_CHARS_MAX;
+    while let Some(cut) = next_space(observation, len) {
+        let cleaned = clean(&observation[..cut]);
+        let sure = trim(&cleaned);
+        let sure = sure.rfind(is_space).map_or("", |last| &sure[..last]);
+        let signature = head(sure, SIGNATURE_CHARS_MAX);
+        if signature.len() < sure.len() {
+            return signature.to_owned();
+        }
+        len = 2 * cut;
     }
-    head(trim(&text), SIGNATURE_CHARS_MAX).to_owned()
+    head(trim(&clean(observation)), SIGNATURE_CHARS_MAX).to_owned()
+}
+
+/// Where the first white space is after so many bytes.
+fn next_space(text: &str, from: usize) -> Option<usize> {
+    let from = text.ceil_char_boundary(from);
+    text[from..].find(is_space).map(|at| from + at)
+}
+
+/// Puts a mark in the place of everything volatile, one kind after the other.
+fn clean(text: &str) -> Cow<'_, str> {
+    let mut clean = Cow::Borrowed(text);
+    // A mark never makes something else volatile, so what cannot be in the text need not be looked for later.
+    let possible = possible(text);
+    for kind in KINDS.iter().zip(possible).filter_map(|(kind, possible)| possible.then_some(kind)) {
+        if let Some(replaced) = replace(&clean, *kind) {
+            clean = Cow::Owned(replaced);
+        }
+    }
+    clean
 }
 
 /// Finds the volatile thing that begins `rest`, whose neighbour on the left is `before`; gives its length.
 type Volatile = fn(rest: &str, before: Option<char>) -> Option<usize>;
 
-fn replace(text: &str, volatile: Volatile) -> String {
-    let mut clean = String::with_capacity(text.len());
-    let mut before = None;
+const KINDS: [Volatile; 6] = [temporary_path, uuid, address, process_id, timestamp, long_number];
+
+/// Which of [`KINDS`] may be in a text: a quick look that errs on the side of yes, because mostly there are none.
+fn possible(text: &str) -> [bool; KINDS.len()] {
+    if !text.is_ascii() {
+        return [true; KINDS.len()]; // digits of other scripts count too
+    }
+    let bytes = text.as_bytes();
+    let mut possible = [false; KINDS.len()];
+    let [temporary_path, uuid, address, process_id, timestamp, long_number] = &mut possible;
+    let mut in_word = false;
+    for (at, byte) in bytes.iter().enumerate() {
+        let ahead = |by: usize| bytes.get(at + by).copied().unwrap_or(b' ');
+        if matches!(byte, b'/' | b'C') {
+            *temporary_path |= temporary_root(&text[at..]).is_some();
+        }
+        let begins_word = !in_word;
+        in_word = byte.is_ascii_alphanumeric() || *byte == b'_';
+        if !(begins_word && in_word) {
+            continue;
+        }
+        *uuid |= ahead(8) == b'-';
+        *process_id |= matches!(byte, b'p' | b'P') && matches!(ahead(1), b'i' | b'I');
+        if byte.is_ascii_digit() {
+            *address |= *byte == b'0' && matches!(ahead(1), b'x' | b'X');
+            *timestamp |= ahead(4) == b'-';
+            *long_number |= ahead(9).is_ascii_digit();
+        }
+    }
+    possible
+}
+
+/// The text with marks; `None` where there is nothing to replace.
+fn replace(text: &str, volatile: Volatile) -> Option<String> {
+    let mut clean = String::new();
+    let mut kept = 0;
     let mut at = 0;
+    let mut before = None;
     while let Some(c) = text[at..].chars().next() {
         let found = volatile(&text[at..], before);
-        clean.push(if found.is_some() { MARK } else { c });
-        let len = found.unwrap_or(c.len_utf8());
-        before = text[..at + len].chars().next_back();
-        at += len;
+        if found.is_some() {
+            clean.push_str(&text[kept..at]);
+            clean.push(MARK);
+        }
+        at += found.unwrap_or(c.len_utf8());
+        before = text[..at].chars().next_back();
+        if found.is_some() {
+            kept = at;
+        }
     }
-    clean
+    (kept > 0).then(|| clean + &text[kept..])
 }
 
 fn temporary_path(rest: &str, _: Option<char>) -> Option<usize> {
-    let root = ["/tmp/", "C:\\Users\\", "/var/folders/"]
-        .into_iter()
-        .find(|root| rest.starts_with(root))?;
-    Some(root.len() + run_len(&rest[root.len()..], |c| !is_space(c)))
+    let root = temporary_root(rest)?.len();
+    Some(root + run_len(&rest[root..], |c| !is_space(c)))
+}
+
+fn temporary_root(rest: &str) -> Option<&'static str> {
+    ["/tmp/", "C:\\Users\\", "/var/folders/"].into_iter().find(|root| rest.starts_with(root))
 }
 
 fn uuid(rest: &str, before: Option<char>) -> Option<usize> {
@@ -109,6 +180,8 @@ fn run_len(text: &str, matches: impl Fn(char) -> bool) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -133,5 +206,67 @@ mod tests {
             assert_eq!(signature(observation), expected, "{observation:?}");
         }
         assert_eq!(signature(&"é".repeat(500)).chars().count(), SIGNATURE_CHARS_MAX);
+    }
+
+    /// Every kind at every character, one after the other over the whole text.
+    fn plainly(observation: &str) -> String {
+        let mut text = observation.to_owned();
+        for kind in &KINDS {
+            let mut clean = String::new();
+            let mut at = 0;
+            while let Some(c) = text[at..].chars().next() {
+                let found = kind(&text[at..], text[..at].chars().next_back());
+                clean.push(if found.is_some() { MARK } else { c });
+                at += found.unwrap_or(c.len_utf8());
+            }
+            text = clean;
+        }
+        head(trim(&text), SIGNATURE_CHARS_MAX).to_owned()
+    }
+
+    fn volatile() -> impl Strategy<Value = String> {
+        const PIECES: &[&str] = &[
+            " ",
+            " ",
+            " ",
+            "  ",
+            "\n",
+            "\u{1c}",
+            "\u{a0}",
+            "-",
+            "é",
+            "٣",
+            "a",
+            "0",
+            "pid",
+            "PID=",
+            "pİd:",
+            "pid 5",
+            "pid 2024-01-02 03:04:05",
+            "/tmp/",
+            "C:\\Users\\b",
+            "/var/folders/q",
+            "0x1f",
+            "0X",
+            "2024-01-02",
+            "T03:04:05",
+            " 03:04:05.6Z",
+            "1234567890",
+            "١٢٣٤٥٦٧٨٩٠",
+            "123e4567-e89b-12d3-a456-426614174000",
+            "lorem ipsum dolor",
+            "error in module ",
+        ];
+        let text = prop::collection::vec(prop::sample::select(PIECES), 0..120);
+        // Long stretches of something, so that beginnings of every length end anywhere.
+        (text, 0..700_usize, prop::sample::select(&["x", " ", "é", "/tmp/a", "word "][..]))
+            .prop_map(|(all, times, filler)| filler.repeat(times) + &all.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn a_beginning_is_cleaned_like_the_whole(text in volatile()) {
+            prop_assert_eq!(signature(&text), plainly(&text));
+        }
     }
 }

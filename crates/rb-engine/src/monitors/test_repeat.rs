@@ -13,7 +13,6 @@
 use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite, signature};
 use crate::evidence::Evidence;
 use crate::facts::Facts;
-use crate::lexicon::contains_ignoring_ascii_case;
 use crate::step::StepIndex;
 use crate::text::{fingerprint, searchable};
 
@@ -64,7 +63,7 @@ impl Monitor for TestRepeat {
 }
 
 fn is_test(facts: &Facts<'_>) -> bool {
-    facts.observation.tested || contains_ignoring_ascii_case(&searchable(facts.step.tool()), "test")
+    facts.observation.tested || searchable(facts.step.tool()).contains("test")
 }
 
 fn advice(seen: &Evidence) -> String {
