@@ -1,6 +1,6 @@
 //! The only place that prints: results to standard output, everything else to standard error.
 //!
-//! Text from transcripts is untrusted; whoever formats it passes it through [`harmless`] first.
+//! Text from transcripts is untrusted; whoever formats it passes it through `harmless` first.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};

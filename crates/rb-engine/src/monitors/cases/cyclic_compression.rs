@@ -81,13 +81,13 @@ fn a_json_agent_starts_over_after_its_summary() {
         list_directory {"path": "."} => app docs | quiet
         read_file {"path": "app/main.ts"} => import { run } from './run' | quiet
         read_file {"path": "app/run.ts"} => export function run() {} | quiet
-        search_files {"pattern": "TODO"} => app/run.ts:3: // TODO | quiet
+        search_files {"pattern": "open points"} => app/run.ts:3: // open points | quiet
         read_file {"path": "docs/plan.md"} => # Plan | quiet
         think The conversation has been summarized. I was asked to finish run.ts. | quiet
         list_directory {"path": "."} => app docs | quiet
         read_file {"path": "app/main.ts"} => import { run } from './run' | quiet
         read_file {"path": "app/run.ts"} => export function run() {} | quiet
-        search_files {"pattern": "TODO"} => app/run.ts:3: // TODO | FIRED
+        search_files {"pattern": "open points"} => app/run.ts:3: // open points | FIRED
         "#,
     );
 }
