@@ -129,31 +129,33 @@ fn opening_comment(spec: &MonitorSpec) -> Result<String> {
     Ok(text)
 }
 
-/// Links to constants of the file become their names and values: "`FILES_MAX` (512)".
+/// Constants of the file get their values: "`FILES_MAX` (512)".
 fn with_values(line: &str, source: &str) -> String {
     let mut text = String::new();
-    let mut rest = line;
-    while let Some((before, (name, after))) =
-        rest.split_once("[`").and_then(|(before, link)| Some((before, link.split_once("`]")?)))
-    {
-        text.push_str(before);
-        let _ = write!(text, "`{name}`");
-        let declared = source.lines().find_map(|line| {
-            let line = line.trim_start().trim_start_matches("pub ");
-            let (_, value) = line.strip_prefix(&format!("const {name}:"))?.split_once('=')?;
-            value.trim().trim_end_matches(';').replace('_', "").parse().ok()
-        });
-        if let Some(value) = declared {
-            let _ = write!(text, " ({})", out::grouped(value));
+    for (at, part) in line.split('`').enumerate() {
+        if at > 0 {
+            text.push('`');
         }
-        rest = after;
+        text.push_str(part);
+        // Every second part stands between two marks.
+        if at % 2 == 1
+            && let Some(value) = constant(part, source)
+        {
+            let _ = write!(text, "` ({})", out::grouped(value));
+            text.push('\u{0}'); // the closing mark is written already
+        }
     }
-    text.push_str(rest);
-    text
+    text.replace("\u{0}`", "")
 }
 
-/// What the user asked for in [`MESSY_RUN`].
-const TASK: &str = "Make the parser read the last token.";
+/// The value of a constant of that name, where it is a whole number.
+fn constant(name: &str, source: &str) -> Option<u64> {
+    source.lines().find_map(|line| {
+        let line = line.trim_start().trim_start_matches("pub(crate) ").trim_start_matches("pub ");
+        let (_, value) = line.strip_prefix(&format!("const {name}:"))?.split_once('=')?;
+        value.trim().trim_end_matches(';').replace('_', "").parse().ok()
+    })
+}
 
 /// A short run in which most things that can go wrong do.
 const MESSY_RUN: [(&str, &str, &str, &str); 17] = [
@@ -201,7 +203,7 @@ mod tests {
     fn links_become_values() {
         let source = "const FILES_MAX: usize = 8_192;";
         assert_eq!(
-            with_values("at most [`FILES_MAX`] of [`Other`].", source),
+            with_values("at most `FILES_MAX` of `Other`.", source),
             "at most `FILES_MAX` (8,192) of `Other`."
         );
     }

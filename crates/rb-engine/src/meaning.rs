@@ -1,6 +1,6 @@
 //! What texts mean, as directions: the engine compares them, the host says how they are made.
 //!
-//! The engine carries no vocabulary. A host passes an [`Embedder`]; without one, [`Letters`] compares spellings,
+//! The engine carries no vocabulary. A host passes an `Embedder`; without one, `Letters` compares spellings,
 //! which finds repetitions but no rewording.
 
 use std::fmt;

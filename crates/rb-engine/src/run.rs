@@ -1,9 +1,9 @@
 //! The walk of one step: `before_model`, then `plan`, then the model call, then `record`; at the end `finish`.
 //!
 //! Each stage takes the value of the one before, so none can be skipped or run twice. The host does the IO between
-//! them: it looks up what [`Ask::queries`] asks for, and it calls the model. Nothing that was merely planned counts:
-//! caps, cooldowns and allowances are used up in [`Run::record`], when the model has answered. A call that failed is
-//! simply not recorded, and the next [`Run::before_model`] offers the same guidance again.
+//! them: it looks up what `Ask::queries` asks for, and it calls the model. Nothing that was merely planned counts:
+//! caps, cooldowns and allowances are used up in `Run::record`, when the model has answered. A call that failed is
+//! simply not recorded, and the next `Run::before_model` offers the same guidance again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ pub enum Stop {
     },
 }
 
-/// What the host should do with the next model call. After it, [`Run::record`].
+/// What the host should do with the next model call. After it, `Run::record`.
 #[must_use = "make the call as planned, then call `Run::record`"]
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {

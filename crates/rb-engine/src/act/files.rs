@@ -19,7 +19,7 @@ impl Lines {
 /// A file (or folder, or page) that a step reads or writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRef {
-    /// The path after [`normalise`]: no `./`, no `..` where it can be resolved, no doubled slashes.
+    /// The path after `normalise`: no `./`, no `..` where it can be resolved, no doubled slashes.
     pub path: String,
     /// The part that is read, where the call says so.
     pub lines: Option<Lines>,

@@ -5,7 +5,7 @@
 //! the same error? They are given here, once per step, also when everything hides inside one `bash` tool.
 //!
 //! A compound command has several parts. The kind of the act is that of its most consequential part
-//! ([`Kind::BY_PRIORITY`]); the flags tell about the others, so `sed -i … && pytest` is an edit that also tests.
+//! (`Kind::BY_PRIORITY`); the flags tell about the others, so `sed -i … && pytest` is an edit that also tests.
 //!
 //! **Limits.** Every list has at most sixteen entries, every text a maximal length; the time is linear in the step.
 //!

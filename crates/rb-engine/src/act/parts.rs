@@ -47,7 +47,7 @@ impl Parts {
         self.waits |= kind == Kind::Poll;
     }
 
-    /// The kind that decides, by the order of [`Kind::BY_PRIORITY`].
+    /// The kind that decides, by the order of `Kind::BY_PRIORITY`.
     pub(super) fn primary(&self) -> Option<Kind> {
         Kind::BY_PRIORITY.into_iter().find(|kind| self.has(*kind))
     }

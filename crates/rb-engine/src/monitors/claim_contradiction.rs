@@ -9,7 +9,7 @@
 //! **Not a contradiction.** Revising a belief because new evidence came in. A variable that changes its value. A plan,
 //! a question, a supposition.
 //!
-//! **State.** The newest test run, the last [`STATEMENTS_MAX`] statements as fingerprints, filters for things shown.
+//! **State.** The newest test run, the last `STATEMENTS_MAX` statements as fingerprints, filters for things shown.
 //!
 //! **Blind spots.** Contradictions across different wordings; claims about anything but tests, files and answers.
 

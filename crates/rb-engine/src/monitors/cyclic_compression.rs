@@ -8,7 +8,7 @@
 //!
 //! **Not churn.** A plan restated to the user once, a summary at the end of the work, a recap after real progress.
 //!
-//! **State.** The last [`RECAPS_MAX`] recaps and a filter for what was done. Cost per step: the window.
+//! **State.** The last `RECAPS_MAX` recaps and a filter for what was done. Cost per step: the window.
 //!
 //! **Blind spots.** A host that cuts the conversation without leaving a trace in the text.
 

@@ -6,7 +6,7 @@
 //!
 //! **Fires at** 0.6: a revert, or the second cycle on one file.
 //!
-//! **State.** The pieces of two edits and a count per file with cycles, of at most [`FILES_MAX`] files; beyond
+//! **State.** The pieces of two edits and a count per file with cycles, of at most `FILES_MAX` files; beyond
 //! that the files counted longest ago are forgotten. Cost per step: constant, for an edit its own length.
 //!
 //! **Blind spots.** An edit is known by the tool's name, its file by the first thing in the argument that looks

@@ -7,7 +7,7 @@
 //! **Fires at** 0.6: a retraction, or about 2.8 times the doubt.
 //!
 //! **State.** Sums for both halves, and the counts of each thought of the later half, because the border
-//! moves through them. At most [`LATE_BLOCKS_MAX`] counts are kept: up to 16,384 thoughts every sum is exact,
+//! moves through them. At most `LATE_BLOCKS_MAX` counts are kept: up to 16,384 thoughts every sum is exact,
 //! beyond that the border is rounded to blocks of two thoughts, then four, and so on. Cost per step: constant.
 //!
 //! **Blind spots.** Words are matched inside others (`await` holds `wait`), and a retraction is never

@@ -1,7 +1,7 @@
 //! `late_sprawl`: new tools, files and directions appear where the run should converge.
 //!
-//! **Rule.** Once work has been changed and checked, and the run is at least [`ACTS_BEFORE`] acts old, count among the last
-//! [`WINDOW`] acts those that open a new direction: files and names that nothing before has mentioned, and unlike the
+//! **Rule.** Once work has been changed and checked, and the run is at least `ACTS_BEFORE` acts old, count among the last
+//! `WINDOW` acts those that open a new direction: files and names that nothing before has mentioned, and unlike the
 //! acts before them. Six of eight read 0.65.
 //!
 //! **Fires at** 0.6.

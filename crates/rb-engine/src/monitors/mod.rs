@@ -1,4 +1,4 @@
-//! The monitors: one file each, one row each in [`ALL`].
+//! The monitors: one file each, one row each in `ALL`.
 //!
 //! A monitor sees one step at a time and keeps what it needs of the past in bounded memory. It gives a
 //! score from 0 (healthy) to 1 (worst) and, above zero, the evidence. Adding one is a file here and a

@@ -9,7 +9,7 @@
 //! **Not a skip.** Tasks without changes need no check. Removing files one made oneself is tidying up. Changing
 //! something other than files (a booking, a message) is checked by its own answer.
 //!
-//! **State.** The unchecked files (at most [`FILES_MAX`]) and a few steps. Cost per step: constant.
+//! **State.** The unchecked files (at most `FILES_MAX`) and a few steps. Cost per step: constant.
 //!
 //! **Blind spots.** Whether the check was a good one. A program that is run counts, whatever it prints.
 

@@ -1,4 +1,4 @@
-//! What is reported, and how it is shown: [`table`] for terminals, [`json`] for programs, [`html`] to read.
+//! What is reported, and how it is shown: `table` for terminals, `json` for programs, `html` to read.
 
 /// Numbers in words.
 mod figures;

@@ -4,7 +4,7 @@
 //! its kind and its step are known. What is planted is general English and common commands in the form
 //! of the run's own tools, drawn from many templates, so that a monitor cannot be fitted to a phrase.
 //!
-//! **Invariants.** Steps before [`Spliced::changed_from`] are those of the source run; the same run, kind
+//! **Invariants.** Steps before `Spliced::changed_from` are those of the source run; the same run, kind
 //! and seed give the same plant, whatever other runs there are (drift apart, which takes its steps from
 //! them).
 

@@ -1,7 +1,7 @@
 //! The numbers: rates, areas, intervals, agreement.
 //!
 //! Every interval is a 95 % one. Where runs share tasks they are not independent, so intervals come from
-//! drawing *tasks* again and again, with all their runs ([`resample`]).
+//! drawing *tasks* again and again, with all their runs (`resample`).
 
 /// How alarms and people agree on the step.
 pub mod agreement;

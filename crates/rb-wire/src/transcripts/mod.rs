@@ -1,6 +1,6 @@
-//! Recorded runs of agents: one importer a format, one row each in [`IMPORTERS`].
+//! Recorded runs of agents: one importer a format, one row each in `IMPORTERS`.
 //!
-//! An importer never fails whole. It gives the runs it could read and a [`Complaint`] for everything it
+//! An importer never fails whole. It gives the runs it could read and a `Complaint` for everything it
 //! could not, so one bad line costs that line. Adding a format is a file here and a row in the table.
 
 /// Our own format: one run a line.
