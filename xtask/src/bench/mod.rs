@@ -3,4 +3,6 @@
 /// Time per step of the engine and of the public Python package.
 pub(crate) mod engine;
 
+mod python;
+mod report;
 mod trace;

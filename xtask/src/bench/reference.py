@@ -1,7 +1,7 @@
-"""Times the heuristic suite of the public package on prefixes of one run.
+"""Times the heuristic suite of the public package on prefixes of one run, whenever it is asked.
 
-Reads {"steps": [...], "lengths": [...], "repeats": [...]} from standard input and prints, for each length, the
-seconds of every call and what the suite said.
+The first line of standard input holds the steps as a list. Each further line is a length; the answer is one line with
+the seconds of one call on so many steps, and what the suite said.
 """
 
 import importlib.util
@@ -18,17 +18,13 @@ sys.modules["reasonblocks"] = package
 
 from reasonblocks.monitors.suite import evaluate_all  # noqa: E402
 
-job = json.load(sys.stdin)
-answers = []
-for length, repeats in zip(job["lengths"], job["repeats"]):
-    prefix = job["steps"][:length]
-    evaluate_all(prefix)  # warm up
-    seconds = []
-    for _ in range(repeats):
-        begun = time.perf_counter()
-        result = evaluate_all(prefix)
-        seconds.append(time.perf_counter() - begun)
-    scores = [result["scores"][name] for name in result["weights"]]
-    answers.append({"seconds": seconds, "scores": scores, "total": result["total"]})
 version = ".".join(str(part) for part in sys.version_info[:3])
-print(json.dumps({"python": version, "answers": answers}))
+steps = json.loads(sys.stdin.readline())
+for line in sys.stdin:
+    prefix = steps[: int(line)]
+    begun = time.perf_counter()
+    result = evaluate_all(prefix)
+    seconds = time.perf_counter() - begun
+    scores = [result["scores"][name] for name in result["weights"]]
+    answer = {"python": version, "seconds": seconds, "scores": scores, "total": result["total"]}
+    print(json.dumps(answer), flush=True)

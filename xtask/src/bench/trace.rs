@@ -1,8 +1,10 @@
-//! A made-up run of a coding agent, the same on every machine: about 2 KB of text a step.
+//! Made-up runs of coding agents, the same on every machine: about 2 KB of text a step.
 //!
 //! Every twenty steps have the same mix of tools, so that any window of twenty is comparable with any other. Thoughts
 //! never take anything back, because after that `hedge` has nothing left to do. Shares of thought, argument and
-//! observation, and how often an observation speaks of errors and tests, are about those of recorded coding agents.
+//! observation are those of a recorded coding agent, once over all its steps and once over those with long thoughts
+//! (see [`Mix`]); so are, about, the words of doubt and trouble in a thought and the marks of named things, and how often
+//! an observation speaks of errors and tests.
 
 /// One step, owning its texts.
 pub(super) struct OwnedStep {
@@ -10,6 +12,34 @@ pub(super) struct OwnedStep {
     pub(super) tool: &'static str,
     pub(super) input: String,
     pub(super) observation: String,
+}
+
+/// Where the text is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Mix {
+    /// Most of it in thoughts, as in the steps in which an agent thinks aloud.
+    Talkative,
+    /// Half of it in what comes back, as over all steps of a run.
+    Terse,
+}
+
+impl Mix {
+    pub(super) const ALL: [Self; 2] = [Self::Talkative, Self::Terse];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Talkative => "a talkative",
+            Self::Terse => "a terse",
+        }
+    }
+
+    /// Bytes of a thought, and of what comes back.
+    fn sizes(self) -> (usize, usize) {
+        match self {
+            Self::Talkative => (1_350, 520),
+            Self::Terse => (700, 1_150),
+        }
+    }
 }
 
 /// How many steps repeat their mix of tools.
@@ -50,56 +80,58 @@ enum Act {
 }
 
 /// The first `steps` steps of the run.
-pub(super) fn trace(steps: usize) -> Vec<OwnedStep> {
+pub(super) fn trace(mix: Mix, steps: usize) -> Vec<OwnedStep> {
     let mut dice = Dice(0x2545_f491_4f6c_dd1d);
-    MIX.into_iter().cycle().take(steps).map(|act| step(act, &mut dice)).collect()
+    MIX.into_iter().cycle().take(steps).map(|act| step(act, mix, &mut dice)).collect()
 }
 
-fn step(act: Act, dice: &mut Dice) -> OwnedStep {
+/// Bytes of an edit; what comes back is shorter by as much.
+const EDIT_BYTES: usize = 620;
+
+fn step(act: Act, mix: Mix, dice: &mut Dice) -> OwnedStep {
+    let (thought_bytes, bytes) = mix.sizes();
     let file = file(dice);
-    let thought = prose(dice, 900);
-    match act {
-        Act::Read => {
-            let input = format!("{{\"path\": \"{file}\"}}");
-            OwnedStep { thought, tool: "read_file", input, observation: code(dice, 1_000) }
+    if let Act::Think = act {
+        let thought = prose(dice, thought_bytes + bytes);
+        return OwnedStep { thought, tool: "", input: String::new(), observation: String::new() };
+    }
+    let thought = prose(dice, thought_bytes);
+    let (tool, input, observation) = match act {
+        Act::Read | Act::Think => {
+            ("read_file", format!("{{\"path\": \"{file}\"}}"), code(dice, bytes))
         }
         Act::Search => {
             let input = format!("{{\"pattern\": \"{}\", \"path\": \"src\"}}", name(dice));
-            OwnedStep { thought, tool: "grep", input, observation: hits(dice, 980) }
+            ("grep", input, hits(dice, bytes))
         }
         Act::Edit => {
-            let input = format!("{file}\n{}", code(dice, 700));
-            let observation = format!("The file {file} has been edited. {}", prose(dice, 220));
-            OwnedStep { thought, tool: "str_replace_editor", input, observation }
+            let input = format!("{file}\n{}", code(dice, EDIT_BYTES));
+            let more = prose(dice, bytes.saturating_sub(EDIT_BYTES));
+            ("str_replace_editor", input, format!("The file {file} has been edited. {more}"))
         }
-        Act::Test => {
-            let input = format!("pytest -q {file}");
-            OwnedStep { thought, tool: "run_tests", input, observation: test_output(dice, 1_000) }
-        }
+        Act::Test => ("run_tests", format!("pytest -q {file}"), test_output(dice, bytes)),
         Act::Shell => {
-            let input = format!("git diff --stat && sed -n '1,80p' {file}");
-            OwnedStep { thought, tool: "bash", input, observation: code(dice, 980) }
+            ("bash", format!("git diff --stat && sed -n '1,80p' {file}"), code(dice, bytes))
         }
-        Act::Think => OwnedStep {
-            thought: prose(dice, 1_900),
-            tool: "",
-            input: String::new(),
-            observation: String::new(),
-        },
-    }
+    };
+    OwnedStep { thought, tool, input, observation }
 }
 
-const OPENINGS: [&str; 8] = [
+const OPENINGS: [&str; 12] = [
     "The change in",
     "Before going on, I look at",
     "The test for",
     "According to the output,",
     "Next comes",
-    "It looks as if",
+    "The definition of",
     "Maybe",
     "What matters here is",
+    "Reading",
+    "The only caller of",
+    "I now understand why",
+    "Searching for",
 ];
-const MIDDLES: [&str; 8] = [
+const MIDDLES: [&str; 12] = [
     "the request handler keeps the old value of",
     "the cache is filled before",
     "only one caller passes",
@@ -108,8 +140,12 @@ const MIDDLES: [&str; 8] = [
     "the error is raised after",
     "the default hides",
     "the fixture builds its own",
+    "the second argument replaces",
+    "the loop ends one line before",
+    "the decorator wraps",
+    "the base class already defines",
 ];
-const ENDINGS: [&str; 8] = [
+const ENDINGS: [&str; 12] = [
     "so the order of the two calls has to change.",
     "which explains the second failure.",
     "and the first assertion does not see it.",
@@ -118,6 +154,10 @@ const ENDINGS: [&str; 8] = [
     "and nothing else depends on that.",
     "which might be the reason for the timeout.",
     "so the smallest fix is one line.",
+    "and the documentation says the same.",
+    "so I will read the rest of that function first.",
+    "which is what the issue asks for.",
+    "and the other branch returns early.",
 ];
 const NAMES: [&str; 16] = [
     "session", "token", "parser", "buffer", "window", "router", "handler", "schema", "index",
@@ -130,7 +170,11 @@ const VERBS: [&str; 8] =
 fn prose(dice: &mut Dice, bytes: usize) -> String {
     fill(bytes, || {
         let (opening, middle, ending) = (dice.of(&OPENINGS), dice.of(&MIDDLES), dice.of(&ENDINGS));
-        format!("{opening} `{}` shows that {middle} `{}`, {ending} ", name(dice), name(dice))
+        let (what, other) = (name(dice), dice.of(&NAMES));
+        format!(
+            "{opening} `{what}` in {} shows that {middle} `self.{other}`, {ending} ",
+            file(dice)
+        )
     })
 }
 
@@ -224,18 +268,22 @@ mod tests {
 
     #[test]
     fn every_period_has_two_kilobytes_a_step_and_the_same_mix() {
-        let run = trace(200);
-        for period in run.chunks(PERIOD) {
-            let mean = period.iter().map(bytes).sum::<usize>() / PERIOD;
-            assert!((1_900..=2_200).contains(&mean), "{mean}");
-            let edits = period.iter().filter(|step| step.tool == "str_replace_editor").count();
-            assert_eq!(edits, 5);
+        for (mix, share) in [(Mix::Talkative, 64..=74), (Mix::Terse, 34..=44)] {
+            for period in trace(mix, 200).chunks(PERIOD) {
+                let all: usize = period.iter().map(bytes).sum();
+                let mean = all / PERIOD;
+                assert!((1_900..=2_200).contains(&mean), "{mix:?} {mean}");
+                let thought: usize = period.iter().map(|step| step.thought.len()).sum();
+                assert!(share.contains(&(thought * 100 / all)), "{mix:?} {thought} of {all}");
+                let edits = period.iter().filter(|step| step.tool == "str_replace_editor").count();
+                assert_eq!(edits, 5);
+            }
         }
     }
 
     #[test]
     fn a_shorter_run_is_the_beginning_of_a_longer_one() {
-        for (short, long) in trace(25).iter().zip(trace(60)) {
+        for (short, long) in trace(Mix::Terse, 25).iter().zip(trace(Mix::Terse, 60)) {
             assert_eq!((&short.thought, &short.observation), (&long.thought, &long.observation));
         }
     }
