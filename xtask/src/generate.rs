@@ -157,6 +157,9 @@ fn constant(name: &str, source: &str) -> Option<u64> {
     })
 }
 
+/// What the user asked for in [`MESSY_RUN`].
+const TASK: &str = "Make the parser read the last token.";
+
 /// A short run in which most things that can go wrong do.
 const MESSY_RUN: [(&str, &str, &str, &str); 17] = [
     ("Reading the parser first.", "read_file", "src/parser.py", "def parse(text): ..."),
