@@ -2,6 +2,9 @@
 //!
 //! Word lists over short sentences. What asks, plans, supposes, quotes or denies asserts nothing.
 
+use std::sync::LazyLock;
+
+use crate::seen::print_of;
 use crate::text::{fingerprint, head, is_word};
 
 /// Only so much of a thought is read for claims, from its end: conclusions stand there.
@@ -13,51 +16,53 @@ const STATEMENT_WORDS_MAX: usize = 16;
 const STATEMENT_CONTENT_MIN: usize = 2;
 
 /// Words that make a clause a plan, a question, a wish or a guess.
-const NOT_YET: [&str; 39] = [
-    "if",
-    "should",
-    "would",
-    "could",
-    "might",
-    "may",
-    "let",
-    "will",
-    "need",
-    "needs",
-    "must",
-    "try",
-    "trying",
-    "next",
-    "once",
-    "until",
-    "unless",
-    "whether",
-    "hopefully",
-    "ensure",
-    "verify",
-    "confirm",
-    "check",
-    "make",
-    "when",
-    "please",
-    "before",
-    "expect",
-    "assuming",
-    "want",
-    "i'll",
-    "maybe",
-    "perhaps",
-    "probably",
-    "seems",
-    "why",
-    "how",
-    "guess",
-    "suppose",
+#[rustfmt::skip]
+const NOT_YET: &[&str] = &[
+    "if", "should", "would", "could", "might", "may", "let", "will", "need", "needs", "must",
+    "try", "trying", "next", "once", "until", "unless", "whether", "hopefully", "ensure", "verify",
+    "confirm", "check", "make", "when", "please", "before", "expect", "assuming", "want", "i'll",
+    "maybe", "perhaps", "probably", "seems", "why", "how", "guess", "suppose",
 ];
-const DENIALS: [&str; 17] = [
+/// Words that deny.
+#[rustfmt::skip]
+const DENIALS: &[&str] = &[
     "not", "no", "never", "cannot", "can't", "isn't", "aren't", "doesn't", "don't", "didn't",
     "wasn't", "haven't", "hasn't", "won't", "without", "unable", "nothing",
 ];
+/// Words that carry no content.
+#[rustfmt::skip]
+const SMALL: &[&str] = &[
+    "the", "a", "an", "is", "are", "was", "were", "be", "been", "it", "this", "that", "there",
+    "so", "and", "then", "i", "we", "of", "to", "in", "on", "do", "does", "did", "have", "has",
+    "now", "also", "just", "can", "really", "actually", "indeed",
+];
+
+/// What a word does to a sentence; most do nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    NotYet,
+    Denial,
+    Small,
+    Content,
+}
+
+/// The lists above, sorted: every word of every thought is looked up here.
+static ROLES: LazyLock<Vec<(&str, Role)>> = LazyLock::new(|| {
+    let of = |words: &'static [&'static str], role| words.iter().map(move |word| (*word, role));
+    let mut roles: Vec<_> = of(NOT_YET, Role::NotYet)
+        .chain(of(DENIALS, Role::Denial))
+        .chain(of(SMALL, Role::Small))
+        .collect();
+    roles.sort_unstable_by_key(|(word, _)| *word);
+    roles
+});
+
+fn role(word: &str) -> Role {
+    ROLES
+        .binary_search_by_key(&word, |(known, _)| known)
+        .ok()
+        .map_or(Role::Content, |at| ROLES[at].1)
+}
 
 /// Calls back with each sentence: in lower case, what stands in quotation marks left out, and its words.
 pub(crate) fn each_sentence(thought: &str, mut found: impl FnMut(&str, &[&str])) {
@@ -66,7 +71,7 @@ pub(crate) fn each_sentence(thought: &str, mut found: impl FnMut(&str, &[&str]))
         if sentence.ends_with('?') {
             continue;
         }
-        let low = unquoted(&head(sentence, 400).to_lowercase());
+        let low = unquoted(head(sentence, 400).to_lowercase());
         let words: Vec<&str> = words(&low).collect();
         if !words.is_empty() && words.len() <= SENTENCE_WORDS_MAX {
             found(&low, &words);
@@ -97,7 +102,10 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Without what stands between double quotation marks: somebody else's words.
-fn unquoted(sentence: &str) -> String {
+fn unquoted(sentence: String) -> String {
+    if !sentence.contains(['"', '“', '”']) {
+        return sentence;
+    }
     sentence.split(['"', '“', '”']).step_by(2).collect::<Vec<_>>().join(" ")
 }
 
@@ -106,11 +114,11 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn is_plain<'a>(words: impl IntoIterator<Item = &'a str>) -> bool {
-    !words.into_iter().any(|word| NOT_YET.contains(&word))
+    !words.into_iter().any(|word| role(word) == Role::NotYet)
 }
 
 fn is_denied(words: &[&str]) -> bool {
-    words.iter().any(|word| DENIALS.contains(word))
+    words.iter().any(|word| role(word) == Role::Denial)
 }
 
 /// The agent hands over its work: it says that it is done, or simply reports, and announces nothing more.
@@ -249,6 +257,10 @@ pub(crate) fn each_missing(thought: &str, mut found: impl FnMut(&str)) {
         "no results for",
         "was never created",
     ];
+    let low = thought.to_lowercase();
+    if !SIGNS.iter().any(|sign| low.contains(sign)) {
+        return;
+    }
     each_sentence(thought, |sentence, words| {
         let sign = SIGNS.iter().find_map(|sign| sentence.find(sign).map(|at| (at, sign.len())));
         let Some((at, len)) = sign
@@ -298,11 +310,6 @@ pub(crate) fn names_a_thing(word: &str) -> bool {
 /// An answer is about "the answer" and says its words. Any other short, plain sentence is about its own words and says
 /// yes or no to them. Numbers are part of the words: another value is another statement, not the opposite.
 pub(crate) fn statement(sentence: &str, words: &[&str]) -> Option<(u64, String)> {
-    const SMALL: [&str; 34] = [
-        "the", "a", "an", "is", "are", "was", "were", "be", "been", "it", "this", "that", "there",
-        "so", "and", "then", "i", "we", "of", "to", "in", "on", "do", "does", "did", "have", "has",
-        "now", "also", "just", "can", "really", "actually", "indeed",
-    ];
     for opening in ["final answer is", "final answer:", "the answer is", "answer:"] {
         if let Some((before, answer)) = sentence.split_once(opening)
             && before.len() < 40
@@ -310,20 +317,24 @@ pub(crate) fn statement(sentence: &str, words: &[&str]) -> Option<(u64, String)>
             return answer_of(answer).map(|answer| (fingerprint("the answer"), answer));
         }
     }
-    if words.len() > STATEMENT_WORDS_MAX || !is_plain(words.iter().copied()) {
+    if words.len() > STATEMENT_WORDS_MAX {
         return None;
     }
-    let mut content: Vec<String> = words
-        .iter()
-        .filter(|word| !SMALL.contains(word) && !DENIALS.contains(word))
-        .map(|word| stem(word).to_owned())
-        .collect();
-    if content.len() < STATEMENT_CONTENT_MIN {
-        return None;
+    // The words in any order: their fingerprints, added up.
+    let (mut subject, mut content, mut denied) = (0_u64, 0, false);
+    for word in words {
+        match role(word) {
+            Role::NotYet => return None,
+            Role::Denial => denied = true,
+            Role::Small => {}
+            Role::Content => {
+                content += 1;
+                subject = subject.wrapping_add(print_of(stem(word).bytes()));
+            }
+        }
     }
-    content.sort_unstable();
-    let says = if is_denied(words) { "no" } else { "yes" };
-    Some((fingerprint(&content.join(" ")), says.to_owned()))
+    let says = if denied { "no" } else { "yes" };
+    (content >= STATEMENT_CONTENT_MIN).then(|| (subject, says.to_owned()))
 }
 
 /// The answer itself: up to the first clause, letters and digits only. Pointers ("in the table") are none.
@@ -363,13 +374,16 @@ pub(crate) fn corrections(thought: &str) -> u32 {
         "i overlooked",
     ];
     const OPENERS: [&str; 6] = ["wait", "actually", "hmm", "hold on", "no wait", "oh"];
+    let low = thought.to_lowercase();
+    let takes_back = BACK.iter().any(|phrase| low.contains(phrase));
     let mut count = 0_u32;
-    for sentence in thought.split(['.', '!', '?', '\n', ';', '(', ')']) {
-        let low = head(sentence.trim_start_matches(|c: char| !is_word(c)), 200).to_lowercase();
-        let opens = OPENERS
-            .iter()
-            .any(|opener| low.strip_prefix(opener).is_some_and(|rest| !rest.starts_with(is_word)));
-        count += u32::from(opens || BACK.iter().any(|phrase| low.contains(phrase)));
+    for sentence in low.split(['.', '!', '?', '\n', ';', '(', ')']) {
+        let sentence = sentence.trim_start_matches(|c: char| !is_word(c));
+        let opens = |opener: &&str| {
+            sentence.strip_prefix(*opener).is_some_and(|rest| !rest.starts_with(is_word))
+        };
+        let back = |phrase: &&str| sentence.contains(*phrase);
+        count += u32::from(OPENERS.iter().any(opens) || (takes_back && BACK.iter().any(back)));
     }
     count
 }

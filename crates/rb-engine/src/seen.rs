@@ -57,11 +57,15 @@ pub(crate) fn print_of(bytes: impl Iterator<Item = u8>) -> u64 {
 /// Calls back with a fingerprint of every name in a text: words of at least four characters, and shorter ones with
 /// a digit. Plain words are among them; a run repeats those, so they tell nothing either way.
 pub(crate) fn each_name(text: &str, mut found: impl FnMut(u64)) {
-    for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_')) {
-        let digit = || word.bytes().any(|byte| byte.is_ascii_digit());
-        let number = || word.bytes().all(|byte| byte.is_ascii_digit());
-        if (word.len() >= 4 || (word.len() >= 3 && digit())) && !number() {
-            found(print_of(word.bytes().map(|byte| byte.to_ascii_lowercase())));
+    // Bytes beyond ASCII belong to words: no need to look closer.
+    let in_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
+    for word in text.as_bytes().split(|byte| !in_word(*byte)) {
+        if word.len() < 3 {
+            continue;
+        }
+        let digits = word.iter().filter(|byte| byte.is_ascii_digit()).count();
+        if (word.len() >= 4 || digits > 0) && digits < word.len() {
+            found(print_of(word.iter().map(u8::to_ascii_lowercase)));
         }
     }
 }
