@@ -17,7 +17,7 @@ use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite};
 use crate::act::Kind;
 use crate::evidence::Evidence;
 use crate::facts::Facts;
-use crate::scene::{note_names, unknown_names};
+use crate::scene::{Scene, note_names, unknown_names};
 use crate::seen::SeenOnce;
 use crate::step::{Step, StepIndex};
 use crate::text::{head, is_blank};
@@ -33,8 +33,10 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     advice,
 };
 
-/// Steps that belong before the run has a direction of its own.
+/// Steps that belong, and were shown something, before the run has a direction of its own.
 const BELONGING_MIN: u32 = 3;
+/// An answer with this many names shows something.
+const SHOWN_MIN: u32 = 2;
 /// After a new direction was asked for or announced, this many more.
 const NEW_DIRECTION: u32 = 6;
 /// A smaller share of known names makes a step foreign, a larger one makes it belong.
@@ -67,6 +69,7 @@ struct SilentTopicDrift {
     known: SeenOnce,
     begun: bool,
     belonging: u32,
+    taught: u32,
     /// More of them are needed after a change of direction that was asked for or announced.
     unknown_ground: u32,
     /// How close to the task steps that belong have been.
@@ -89,9 +92,9 @@ impl Monitor for SilentTopicDrift {
             self.foreign = 0.0;
             self.belonging = 0;
             self.unknown_ground = NEW_DIRECTION; // to be learned anew
-            self.teach(step, on_task);
+            self.teach(step, scene, on_task);
         } else if scene.act.kind != Kind::Think {
-            self.judge(at, step, on_task);
+            self.judge(at, step, scene, on_task);
         }
         let most = if self.steps < STEPS_MIN { UNSURE } else { 1.0 };
         let score = (0.6 * self.foreign / FOREIGN_FULL).min(most);
@@ -109,7 +112,7 @@ impl Monitor for SilentTopicDrift {
 }
 
 impl SilentTopicDrift {
-    fn judge(&mut self, at: StepIndex, step: &Step<'_>, on_task: f64) {
+    fn judge(&mut self, at: StepIndex, step: &Step<'_>, scene: &Scene, on_task: f64) {
         let input = step.action.map_or("", |action| action.input.text());
         let counted =
             [input, step.thought].map(|text| unknown_names(head(text, NAMES_CHARS), &self.known));
@@ -118,7 +121,7 @@ impl SilentTopicDrift {
         let (unknown, all) = (2 * unknown_done + unknown_said, 2 * done + said);
         if all < NAMES_MIN {
             if self.foreign == 0.0 {
-                self.teach(step, on_task);
+                self.teach(step, scene, on_task);
             }
             return;
         }
@@ -141,18 +144,22 @@ impl SilentTopicDrift {
             || !off
             || weight < 1.0
         {
-            self.teach(step, on_task);
+            self.teach(step, scene, on_task);
         }
     }
 
     /// The step belongs: what it names is known from now on.
-    fn teach(&mut self, step: &Step<'_>, on_task: f64) {
+    fn teach(&mut self, step: &Step<'_>, scene: &Scene, on_task: f64) {
         let input = step.action.map_or("", |action| action.input.text());
         for text in [step.thought, input, step.observation] {
             note_names(&mut self.known, text);
         }
-        self.belonging = self.belonging.saturating_add(1);
-        let share = 1.0 / f64::from(self.belonging.min(USUAL_STEPS));
+        self.taught = self.taught.saturating_add(1);
+        // A run that was shown little has no ground of its own yet.
+        let (_, shown) = unknown_names(head(step.observation, NAMES_CHARS), &self.known);
+        self.belonging =
+            self.belonging.saturating_add(u32::from(shown >= SHOWN_MIN && !scene.found_nothing));
+        let share = 1.0 / f64::from(self.taught.min(USUAL_STEPS));
         self.usual += share * (on_task - self.usual);
     }
 }

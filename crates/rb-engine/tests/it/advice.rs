@@ -93,6 +93,44 @@ fn advice_cites_what_was_seen() {
     insta::assert_snapshot!(lines.join("\n"));
 }
 
+/// Every wording a monitor has, first and repeated.
+#[test]
+fn every_wording_is_short_enough() {
+    let kinds = [
+        "again",
+        "reworded",
+        "cycle",
+        "same_error",
+        "no_news",
+        "said_again",
+        "back_and_forth",
+        "revert",
+        "edit_fail_edit",
+        "tests_fail",
+        "was_shown",
+        "opposite",
+        "recap_again",
+        "done_before_the_cut",
+        "done_unchecked",
+        "other",
+    ];
+    for spec in ALL {
+        for kind in kinds {
+            for earlier in [0, 2] {
+                let seen = Evidence { kind, earlier, ..Evidence::new("", 14) };
+                let seen = seen
+                    .of(20)
+                    .at((3..9).map(StepIndex))
+                    .tool("read_file")
+                    .path("src/parser.py")
+                    .phrase("x");
+                let text = spec.advice(&seen);
+                assert_eq!(wording_problem(&text), None, "{} {kind}: {text}", spec.id);
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(80))]
 
@@ -101,8 +139,12 @@ proptest! {
         let mut panel = Panel::new(&Rules::default(), "");
         for step in &trace {
             for reading in panel.observe(&step.step()).fired() {
-                let text = reading.advice().unwrap_or_default();
-                prop_assert_eq!(wording_problem(&text), None, "{}: {}", reading.monitor.id, text);
+                // The first time, and when it goes on after an earlier notice.
+                for earlier in [0, 3] {
+                    let evidence = reading.evidence.clone().map(|evidence| Evidence { earlier, ..evidence });
+                    let text = evidence.map(|evidence| reading.monitor.advice(&evidence)).unwrap_or_default();
+                    prop_assert_eq!(wording_problem(&text), None, "{}: {}", reading.monitor.id, text);
+                }
             }
         }
     }

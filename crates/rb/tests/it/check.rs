@@ -45,6 +45,17 @@ fn people_see_a_strip() {
     insta::assert_snapshot!(told(&run(&["check", "-"], input.as_bytes())));
 }
 
+/// The page that people read first shows what the command prints.
+#[test]
+fn the_readme_shows_the_sample_as_it_is_printed() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let readme = std::fs::read_to_string(format!("{root}/README.md")).expect("a README");
+    let output = run(&["check", &format!("{root}/docs/sample.jsonl")], b"");
+    let printed = String::from_utf8(output.stdout).expect("UTF-8");
+    let first_run = printed.split("\n\n").next().expect("a run");
+    assert!(readme.contains(first_run), "put this into the README:\n{first_run}");
+}
+
 #[test]
 fn people_see_colour_when_they_ask_for_it() {
     let input = line("stuck", "failure", &stuck());
