@@ -49,7 +49,7 @@ fn people_see_a_strip() {
 #[test]
 fn the_readme_shows_the_sample_as_it_is_printed() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-    let readme = std::fs::read_to_string(format!("{root}/README.md")).expect("a README");
+    let readme = fs::read_to_string(format!("{root}/README.md")).expect("a README");
     let output = run(&["check", &format!("{root}/docs/sample.jsonl")], b"");
     let printed = String::from_utf8(output.stdout).expect("UTF-8");
     let first_run = printed.split("\n\n").next().expect("a run");
