@@ -7,7 +7,7 @@ use super::{ALL, Monitor, MonitorSpec, Sign, Suite};
 use crate::evidence::Evidence;
 use crate::facts::Facts;
 use crate::rules::Rules;
-use crate::scene::Past;
+use crate::scene::{Past, Scene};
 use crate::score;
 use crate::step::{Step, StepIndex};
 use crate::text::is_blank;
@@ -135,7 +135,7 @@ impl Panel {
         let facts = Facts::of(*step);
         let at = self.next;
         self.next = StepIndex(at.0.saturating_add(1));
-        let scene = self.past.as_mut().map(|past| past.look(step));
+        let scene = self.look(step);
         let facts = Facts { scene: scene.as_ref().zip(self.past.as_ref()), ..facts };
         let fire_at = self.fire_at;
         let read = |slot: &mut Slot| {
@@ -154,6 +154,18 @@ impl Panel {
         }
         let composite = self.composite(&readings);
         Assessment { difficulty, readings, composite }
+    }
+
+    /// Understands the step for the semantic monitors. Should that panic, they are retired together; the others go on.
+    fn look(&mut self, step: &Step<'_>) -> Option<Scene> {
+        let past = self.past.as_mut()?;
+        let looked = catch_unwind(AssertUnwindSafe(|| past.look(step)));
+        if looked.is_err() {
+            self.past = None;
+            let semantic = self.slots.iter_mut().filter(|slot| slot.spec.suite == Suite::Semantic);
+            semantic.for_each(|slot| slot.monitor = None);
+        }
+        looked.ok()
     }
 
     /// The advice of a monitor was shown: it judges what comes next afresh.
@@ -253,6 +265,22 @@ mod tests {
         }
         assert_eq!(panel.retired().map(|spec| spec.id).collect::<Vec<_>>(), ["streak"]);
         let assessment = panel.observe(&step);
+        assert_eq!(
+            assessment.fired().map(|reading| reading.monitor.id).collect::<Vec<_>>(),
+            ["hedge"]
+        );
+    }
+
+    #[test]
+    fn a_panicking_embedder_costs_the_semantic_suite_alone() {
+        let embed = |text: &str| {
+            assert!(!text.contains("boom"), "as a broken embedder would");
+            crate::meaning::Vector::zero()
+        };
+        let mut panel = Panel::new(&Rules::default().with_embedder(Arc::new(embed)), "");
+        panel.observe(&Step::thought("all is well with this step"));
+        let assessment = panel.observe(&Step::thought("I was wrong and then there was a boom"));
+        assert_eq!(panel.retired().count(), 6);
         assert_eq!(
             assessment.fired().map(|reading| reading.monitor.id).collect::<Vec<_>>(),
             ["hedge"]
