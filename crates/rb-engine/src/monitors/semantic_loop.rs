@@ -13,7 +13,8 @@
 //! out). Going through a list of files shows something new each time. Reading another part of a file does too. A test
 //! run again after a change is a check. What a user says begins a new count, and so does an advice that was shown.
 //!
-//! **State.** Two steps and three counters; the acts themselves are shared by all monitors. Cost per step: the window.
+//! **State.** The last eight edits as fingerprints and a few counters; the acts are shared by all monitors. Cost per step:
+//! the window.
 //!
 //! **Blind spots.** A loop longer than five acts, or whose every round shows something new without getting anywhere.
 
