@@ -4,7 +4,7 @@
 //! curve. The result lies between 0.047 and 0.953; an empty text is 0.5, the middle.
 
 use crate::lexicon::ThoughtWords;
-use crate::text::is_word;
+use crate::text::{is_word, run_len};
 
 const HEDGE_WEIGHT: f64 = 0.30;
 const LENGTH_WEIGHT: f64 = 0.25;
@@ -131,11 +131,6 @@ fn quoted_len(rest: &str) -> usize {
     let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'' | b'`');
     let Some(inside) = rest.as_bytes().iter().skip(1).position(is_quote) else { return 0 };
     if rest[1..=inside].chars().take(3).count() == 3 { inside + 2 } else { 0 }
-}
-
-/// The length in bytes of the run of matching characters at the start.
-fn run_len(text: &str, matches: impl Fn(char) -> bool) -> usize {
-    text.find(|c| !matches(c)).unwrap_or(text.len())
 }
 
 #[cfg(test)]

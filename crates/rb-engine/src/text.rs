@@ -83,6 +83,11 @@ pub(crate) fn has_any<const N: usize>(text: &str, letters: [char; N]) -> bool {
     !text.is_ascii() && letters.into_iter().any(|letter| text.contains(letter))
 }
 
+/// The length in bytes of the run of matching characters at the start.
+pub(crate) fn run_len(text: &str, matches: impl Fn(char) -> bool) -> usize {
+    text.find(|c| !matches(c)).unwrap_or(text.len())
+}
+
 /// The first `max` characters.
 pub fn head(text: &str, max: usize) -> &str {
     // Where every character is one byte, nothing has to be counted.

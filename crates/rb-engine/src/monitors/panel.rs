@@ -101,13 +101,18 @@ impl Panel {
             .collect();
         let any_semantic = slots.iter().any(|slot| slot.spec.suite == Suite::Semantic);
         let past = || Past::new(Arc::clone(&rules.embedder), config.monitors.tools.clone(), task);
-        Self {
+        let mut panel = Self {
             slots,
             weights: config.weights.clone(),
             fire_at: config.fire_threshold,
             next: StepIndex(0),
-            past: any_semantic.then(past),
+            past: None,
+        };
+        if any_semantic {
+            panel.past = catch_unwind(AssertUnwindSafe(past)).ok();
+            panel.retire_the_blind();
         }
+        panel
     }
 
     /// Whether any monitor watches.
@@ -162,10 +167,17 @@ impl Panel {
         let looked = catch_unwind(AssertUnwindSafe(|| past.look(step)));
         if looked.is_err() {
             self.past = None;
+            self.retire_the_blind();
+        }
+        looked.ok()
+    }
+
+    /// Without an understanding of the run the semantic monitors see nothing.
+    fn retire_the_blind(&mut self) {
+        if self.past.is_none() {
             let semantic = self.slots.iter_mut().filter(|slot| slot.spec.suite == Suite::Semantic);
             semantic.for_each(|slot| slot.monitor = None);
         }
-        looked.ok()
     }
 
     /// The advice of a monitor was shown: it judges what comes next afresh.
@@ -277,7 +289,9 @@ mod tests {
             assert!(!text.contains("boom"), "as a broken embedder would");
             crate::meaning::Vector::zero()
         };
-        let mut panel = Panel::new(&Rules::default().with_embedder(Arc::new(embed)), "");
+        let rules = Rules::default().with_embedder(Arc::new(embed));
+        assert_eq!(Panel::new(&rules, "a task that goes boom").retired().count(), 6);
+        let mut panel = Panel::new(&rules, "");
         panel.observe(&Step::thought("all is well with this step"));
         let assessment = panel.observe(&Step::thought("I was wrong and then there was a boom"));
         assert_eq!(panel.retired().count(), 6);

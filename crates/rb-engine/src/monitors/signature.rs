@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::text::{head, is_digit, is_space, is_word, trim};
+use crate::text::{head, is_digit, is_space, is_word, run_len, trim};
 
 /// Stands where something volatile was.
 const MARK: char = '∎';
@@ -171,11 +171,6 @@ fn fixed_len(rest: &str, before: Option<char>, shape: &str) -> Option<usize> {
 
 fn ends_word(rest: &str, len: usize) -> bool {
     !rest[len..].chars().next().is_some_and(is_word)
-}
-
-/// The length in bytes of the run of matching characters at the start.
-fn run_len(text: &str, matches: impl Fn(char) -> bool) -> usize {
-    text.find(|c| !matches(c)).unwrap_or(text.len())
 }
 
 #[cfg(test)]
