@@ -1,0 +1,95 @@
+//! What may be changed: one enum, so that every write goes through one door and is committed in order.
+
+use serde_json::{Map, Value};
+
+use crate::rows::{FindingRow, KeyRow, PatternRow, ProfileRow, RunKey, StepRow};
+
+/// One change. Putting replaces what is there under the same key; deleting what is not there touches no row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// A run begins, or says more about itself.
+    StartRun(Box<RunStart>),
+    /// A step, by run and index. Of an unknown run, it begins the run too.
+    PutStep(Box<StepRow>),
+    /// A run ends. May come twice: the last outcome stands, the first time stands. An unknown run begins and ends.
+    FinishRun {
+        run: RunKey,
+        at_ms: i64,
+        outcome: String,
+    },
+    /// A run and its steps go.
+    DeleteRun(RunKey),
+    /// The runs that nothing was heard of since `before_ms` go, the oldest first and at most `runs_max` of them.
+    ExpireRuns {
+        before_ms: i64,
+        runs_max: u32,
+    },
+
+    PutPattern(Box<PatternRow>),
+    /// `org` is empty for E2 and E3.
+    DeletePattern {
+        org: String,
+        tier: String,
+        pattern_id: String,
+    },
+    /// Patterns were shown: their use is counted.
+    UsePatterns {
+        used: Vec<(String, String, String)>,
+        at_ms: i64,
+    },
+
+    PutFinding(Box<FindingRow>),
+    DeleteFinding {
+        org: String,
+        codebase: String,
+        finding_id: String,
+    },
+    /// The findings about these files go.
+    InvalidateFindings {
+        org: String,
+        codebase: String,
+        file_paths: Vec<String>,
+    },
+    ClearFindings {
+        org: String,
+        codebase: String,
+    },
+
+    PutProfile(Box<ProfileRow>),
+    DeleteProfile {
+        org: String,
+        project: String,
+        profile_id: String,
+    },
+
+    PutKey(Box<KeyRow>),
+    /// From now on the key is refused; revoking it again changes nothing.
+    RevokeKey {
+        key_id: String,
+        at_ms: i64,
+    },
+
+    PutSetting {
+        name: String,
+        value: String,
+    },
+}
+
+/// What a run says about itself when it begins. Said again, what is not empty replaces what was there; the time of
+/// the beginning, `experiment_id` and `arm` stand once they are set, and metadata is merged key by key.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RunStart {
+    pub run: RunKey,
+    pub project: String,
+    pub at_ms: i64,
+    pub agent_name: String,
+    pub task: String,
+    pub model: String,
+    pub framework: String,
+    pub codebase: String,
+    pub task_profile: String,
+    /// The run that started this one, for sub-agents.
+    pub parent: String,
+    /// `experiment_id` and `arm` in it make the run part of an experiment.
+    pub metadata: Map<String, Value>,
+}

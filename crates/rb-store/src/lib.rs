@@ -1,0 +1,81 @@
+//! Keeps what must not be lost: runs and their steps, patterns, findings, profiles, keys.
+//!
+//! One trait, [`Store`], and one suite of tests that every backend passes. What is written goes through one door,
+//! [`Store::apply`], as a list of [`Change`]s that take effect together; a change that was answered survives the end
+//! of the process. What is read has a method each, and a [`Scope`] that says whose rows the caller may see.
+//!
+//! **Promises.** No HTTP. No ids and no times are made here: the caller says which id, and when.
+
+/// What may be changed.
+mod change;
+/// What is kept, as it is read and written.
+mod rows;
+
+pub use change::{Change, RunStart};
+pub use rows::{
+    Evidence, ExperimentRun, FindingRow, Health, KeyRow, ModelTokens, MonitorHealth, OutcomeClass,
+    PatternRow, ProfileRow, RunAfter, RunFilter, RunKey, RunRow, Scope, StepRow, Tokens, UsageDay,
+};
+
+/// Why something could not be kept or found.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database is away, locked or full for the moment: the same call may succeed later.
+    #[error("the database cannot be used at the moment: {0}")]
+    Unavailable(String),
+    /// The data was written by a later version of the program.
+    #[error(
+        "the database has schema version {found}, this program knows {known}: \
+         use the program that wrote it, or a newer one"
+    )]
+    TooNew { found: u32, known: u32 },
+    /// Anything else, in the database's words and where it happened.
+    #[error("{doing}: {cause}")]
+    Failed { doing: &'static str, cause: String },
+}
+
+/// What a call to the store gives.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// A place where things are kept.
+#[async_trait::async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Makes changes that take effect together, in this order, and returns once they are durable: for each, how
+    /// many rows it touched. Concurrent calls share a commit.
+    async fn apply(&self, changes: Vec<Change>) -> Result<Vec<u64>>;
+
+    /// One run; of several organisations that chose the same id and are all in scope, the newest.
+    async fn run(&self, scope: &Scope, run_id: &str) -> Result<Option<RunRow>>;
+    /// Runs, newest first.
+    async fn runs(&self, scope: &Scope, filter: &RunFilter) -> Result<Vec<RunRow>>;
+    /// The steps of a run by index, from `from_index` on.
+    async fn steps(&self, run: &RunKey, from_index: u32, count_max: u32) -> Result<Vec<StepRow>>;
+    /// How the runs that began at `since_ms` or later fare.
+    async fn health(&self, scope: &Scope, since_ms: i64) -> Result<Health>;
+    /// The experiments in scope by name, with their number of runs.
+    async fn experiments(&self, scope: &Scope) -> Result<Vec<(String, u64)>>;
+    /// The runs of an experiment, oldest first.
+    async fn experiment(&self, scope: &Scope, id: &str) -> Result<Vec<ExperimentRun>>;
+
+    /// The patterns a scope may use: its own E1, all E2 and E3. By tier, then id.
+    async fn patterns(&self, scope: &Scope) -> Result<Vec<PatternRow>>;
+    /// The findings of a codebase, oldest first.
+    async fn findings(&self, org: &str, codebase: &str) -> Result<Vec<FindingRow>>;
+    /// The codebases in scope that have findings or runs, sorted.
+    async fn codebases(&self, scope: &Scope) -> Result<Vec<String>>;
+    /// The profiles in scope: of the organisation, and of the project where the scope has one.
+    async fn profiles(&self, scope: &Scope) -> Result<Vec<ProfileRow>>;
+
+    /// All keys, revoked ones too, oldest first.
+    async fn keys(&self) -> Result<Vec<KeyRow>>;
+    /// The key with this hash, revoked or not.
+    async fn key(&self, hash: &str) -> Result<Option<KeyRow>>;
+    /// What an organisation used per day, from `since_day` on (days since 1970), oldest first; runs of experiments
+    /// do not count.
+    async fn usage(&self, org: &str, since_day: i64) -> Result<Vec<UsageDay>>;
+    /// A value kept under a name.
+    async fn setting(&self, name: &str) -> Result<Option<String>>;
+
+    /// Whether the database answers: for health checks.
+    async fn ping(&self) -> Result<()>;
+}
