@@ -1,0 +1,106 @@
+//! The routes, one file an area; each area has a `routes()`, and this file merges them.
+//!
+//! Every route stands under `/v1` and without it, since the SDKs call it without. All of them are described to
+//! OpenAPI by the same macro that mounts them, so none can be missing there.
+
+/// Is it up, and what does it count.
+mod health;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::cors::{AllowOrigin, CorsLayer};
+use tower_http::timeout::RequestBodyTimeoutLayer;
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::app::Shared;
+use crate::doorkeeper;
+use crate::error::ApiError;
+use axum::response::IntoResponse as _;
+
+/// The routes that need a caller.
+fn areas() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+}
+
+/// The routes that need none.
+fn open_areas() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().merge(health::routes())
+}
+
+/// Everything, with what every request passes.
+pub(crate) fn router(app: Shared) -> Router {
+    let (closed, _) = areas().split_for_parts();
+    let (open, _) = open_areas().split_for_parts();
+    let around = middleware::from_fn_with_state(Shared::clone(&app), doorkeeper::around);
+    let routes = closed.route_layer(around).merge(open);
+    Router::new()
+        .merge(routes.clone())
+        .nest("/v1", routes)
+        .fallback(|| async { ApiError::NotFound("there is no such route").into_response() })
+        .method_not_allowed_fallback(|| async {
+            ApiError::NotFound("this route does not take this method").into_response()
+        })
+        .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
+            ApiError::Internal.into_response()
+        }))
+        .layer(cors(&app))
+        .layer(RequestBodyTimeoutLayer::new(app.config.request_timeout))
+        .layer(DefaultBodyLimit::disable()) // `body::read` has the limit, and says it
+        .with_state(app)
+}
+
+/// The description of all routes, under `/v1`.
+pub fn openapi() -> OpenApi {
+    let (_, api) =
+        OpenApiRouter::<Shared>::new().nest("/v1", open_areas().merge(areas())).split_for_parts();
+    api
+}
+
+fn cors(app: &Shared) -> CorsLayer {
+    let (origins, dev) = (app.config.cors_origins.clone(), app.config.cors_dev);
+    let allowed = AllowOrigin::predicate(move |origin, _| {
+        let Ok(origin) = origin.to_str() else { return false };
+        origins.iter().any(|allowed| allowed == origin) || (dev && is_local(origin))
+    });
+    CorsLayer::new()
+        .allow_origin(allowed)
+        .allow_methods(tower_http::cors::AllowMethods::mirror_request())
+        .allow_headers(tower_http::cors::AllowHeaders::mirror_request())
+}
+
+/// A page served from this machine.
+fn is_local(origin: &str) -> bool {
+    let Some((_, host)) = origin.split_once("://") else { return false };
+    let host = host.rsplit_once(':').map_or(host, |(host, port)| {
+        if port.bytes().all(|byte| byte.is_ascii_digit()) { host } else { origin }
+    });
+    ["localhost", "127.0.0.1", "[::1]"].contains(&host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pages_of_this_machine_are_local() {
+        for local in [
+            "http://localhost",
+            "http://localhost:3000",
+            "http://127.0.0.1:5173",
+            "http://[::1]:80",
+        ] {
+            assert!(is_local(local), "{local}");
+        }
+        for other in [
+            "http://localhost.evil.org",
+            "https://example.org:3000",
+            "null",
+            "http://localhost:80a",
+        ] {
+            assert!(!is_local(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What all requests share.
+
+use std::sync::Arc;
+
+use rb_store::Store;
+
+use crate::auth::Keys;
+use crate::config::Config;
+use crate::doorkeeper::Rates;
+use crate::metrics::Metrics;
+
+/// The server's state.
+pub struct App {
+    pub(crate) config: Config,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) keys: Keys,
+    pub(crate) rates: Rates,
+    pub(crate) metrics: Metrics,
+}
+
+/// The state as handlers have it.
+pub type Shared = Arc<App>;
+
+/// Why the server will not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Everybody who can reach the address could read and steer every run.
+    #[error(
+        "`{listen}` can be reached from other machines and there is no key: make one with \
+         `rb keys create`, set `REASONBLOCKS_KEYS`, or listen on 127.0.0.1"
+    )]
+    Open { listen: std::net::SocketAddr },
+    #[error(transparent)]
+    Store(#[from] rb_store::StoreError),
+}
+
+impl App {
+    /// The state of a server that is about to start. Refuses to be open to other machines.
+    pub async fn new(config: Config, store: Arc<dyn Store>) -> Result<Shared, StartError> {
+        let is_loopback = config.listen.ip().is_loopback();
+        if !is_loopback && config.static_keys.is_empty() && store.keys().await?.is_empty() {
+            return Err(StartError::Open { listen: config.listen });
+        }
+        Ok(Arc::new(Self {
+            keys: Keys::new(&config.static_keys, is_loopback),
+            rates: Rates::new(config.rate_per_sec, config.rate_burst),
+            metrics: Metrics::new(),
+            store,
+            config,
+        }))
+    }
+
+    /// Whether requests need no key at the moment.
+    pub async fn is_open(&self) -> bool {
+        self.keys.is_open(&*self.store).await.unwrap_or(false)
+    }
+}

@@ -1,0 +1,203 @@
+//! Who is calling: keys, and what they may see.
+//!
+//! Three kinds of callers. A *key* made by `rb keys create` belongs to an organisation, perhaps to one project of it,
+//! and its scope always wins over what the request says. A *static* key from `REASONBLOCKS_KEYS` belongs to the
+//! operator and may name any organisation. On loopback, while there is no key at all, everybody on the machine is
+//! the *local* user and has the operator's rights.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::extract::FromRequestParts;
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use rb_store::{KeyRow, Scope, Store};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use crate::app::Shared;
+use crate::error::{ApiError, ApiResult};
+
+/// The organisation of whoever names none.
+pub const ORG_DEFAULT: &str = "default";
+/// The project of whoever names none.
+pub const PROJECT_DEFAULT: &str = "default";
+
+/// For how long an answer of the store about a key is believed: a key revoked by another process is refused after it.
+const BELIEVED_FOR: Duration = Duration::from_millis(500);
+/// Keys remembered at once; beyond that the store is asked again.
+const REMEMBERED_MAX: usize = 10_000;
+
+/// Who is calling.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Caller {
+    /// A short name for limits and logs; never the secret.
+    pub(crate) name: Arc<str>,
+    /// The organisation the key belongs to; `None` for the operator.
+    org: Option<Arc<str>>,
+    /// The project it is limited to.
+    project: Option<Arc<str>>,
+}
+
+impl Caller {
+    fn operator(name: &str) -> Self {
+        Self { name: name.into(), org: None, project: None }
+    }
+
+    fn of_key(key: &KeyRow) -> Self {
+        let project = (!key.project.is_empty()).then(|| key.project.as_str().into());
+        Self { name: key.key_id.as_str().into(), org: Some(key.org.as_str().into()), project }
+    }
+
+    /// Whether the caller may name any organisation.
+    pub(crate) fn is_operator(&self) -> bool {
+        self.org.is_none()
+    }
+
+    /// What the caller may see of what was asked for. The key's scope wins.
+    pub(crate) fn scope(&self, org: Option<&str>, project: Option<&str>) -> Scope {
+        let chosen = |mine: &Option<Arc<str>>, asked: Option<&str>| match mine {
+            Some(mine) => Some(mine.to_string()),
+            None => asked.filter(|asked| !asked.is_empty()).map(str::to_owned),
+        };
+        Scope { org: chosen(&self.org, org), project: chosen(&self.project, project) }
+    }
+
+    /// Where the caller's new rows go.
+    pub(crate) fn home(&self, org: Option<&str>, project: Option<&str>) -> (String, String) {
+        let Scope { org, project } = self.scope(org, project);
+        (
+            org.unwrap_or_else(|| ORG_DEFAULT.to_owned()),
+            project.unwrap_or_else(|| PROJECT_DEFAULT.to_owned()),
+        )
+    }
+}
+
+impl FromRequestParts<Shared> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> ApiResult<Self> {
+        // Found out once a request, by the layer that counts requests.
+        if let Some(caller) = parts.extensions.get::<Self>() {
+            return Ok(caller.clone());
+        }
+        let caller = app.keys.caller(secret(parts).as_deref(), &*app.store).await?;
+        parts.extensions.insert(caller.clone());
+        Ok(caller)
+    }
+}
+
+/// The secret a request carries: as a bearer, or as `?token=` for browsers' event streams.
+fn secret(parts: &Parts) -> Option<String> {
+    let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let bearer = header.and_then(|value| {
+        let (scheme, secret) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim().to_owned())
+    });
+    bearer.or_else(|| {
+        let query = parts.uri.query()?;
+        form_urlencoded::parse(query.as_bytes())
+            .find(|(name, _)| name == "token")
+            .map(|(_, value)| value.into_owned())
+    })
+}
+
+/// The hash under which a key is kept. Keys are long and random, so a plain hash cannot be guessed back.
+pub fn hash(secret: &str) -> String {
+    use std::fmt::Write as _;
+    let mut hex = String::with_capacity(64);
+    for byte in Sha256::digest(secret.as_bytes()) {
+        let _ = write!(hex, "{byte:02x}"); // writing to a string cannot fail
+    }
+    hex
+}
+
+/// The keys the server knows.
+pub(crate) struct Keys {
+    /// Hashes of the operator's keys.
+    statics: Vec<String>,
+    /// Nobody outside this machine can reach us.
+    is_loopback: bool,
+    remembered: Mutex<HashMap<String, (Instant, Option<KeyRow>)>>,
+    /// Whether there was any key, when last looked.
+    any: Mutex<Option<(Instant, bool)>>,
+}
+
+impl Keys {
+    pub(crate) fn new(statics: &[String], is_loopback: bool) -> Self {
+        let statics = statics.iter().map(|secret| hash(secret)).collect();
+        Self { statics, is_loopback, remembered: Mutex::default(), any: Mutex::default() }
+    }
+
+    /// Forgets what was remembered: a key was changed.
+    pub(crate) fn forget(&self) {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        *self.any.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Whether requests need no key.
+    pub(crate) async fn is_open(&self, store: &dyn Store) -> ApiResult<bool> {
+        if !self.is_loopback || !self.statics.is_empty() {
+            return Ok(false);
+        }
+        let known = *self.any.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, any)) = known
+            && at.elapsed() < BELIEVED_FOR
+        {
+            return Ok(!any);
+        }
+        // A revoked key still says that this server is not meant to be open.
+        let any = !store.keys().await?.is_empty();
+        *self.any.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), any));
+        Ok(!any)
+    }
+
+    /// Who has this secret.
+    pub(crate) async fn caller(
+        &self,
+        secret: Option<&str>,
+        store: &dyn Store,
+    ) -> ApiResult<Caller> {
+        if self.is_open(store).await? {
+            return Ok(Caller::operator("local"));
+        }
+        let Some(secret) = secret.filter(|secret| !secret.is_empty()) else {
+            return Err(ApiError::Unauthorized(
+                "a key is needed: send `Authorization: Bearer <key>`; `rb keys create` makes one",
+            ));
+        };
+        let hash = hash(secret);
+        for (position, known) in self.statics.iter().enumerate() {
+            if bool::from(known.as_bytes().ct_eq(hash.as_bytes())) {
+                return Ok(Caller::operator(&format!("static-{position}")));
+            }
+        }
+        match self.row(&hash, store).await? {
+            Some(row) if row.revoked_ms.is_some() => {
+                Err(ApiError::Unauthorized("this key was revoked"))
+            }
+            Some(row) if bool::from(row.hash.as_bytes().ct_eq(hash.as_bytes())) => {
+                Ok(Caller::of_key(&row))
+            }
+            Some(_) | None => Err(ApiError::Unauthorized("this key is not known")),
+        }
+    }
+
+    async fn row(&self, hash: &str, store: &dyn Store) -> ApiResult<Option<KeyRow>> {
+        let remembered = {
+            let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+            remembered.get(hash).filter(|(at, _)| at.elapsed() < BELIEVED_FOR).cloned()
+        };
+        if let Some((_, row)) = remembered {
+            return Ok(row);
+        }
+        let row = store.key(hash).await?;
+        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        if remembered.len() >= REMEMBERED_MAX {
+            remembered.clear();
+        }
+        remembered.insert(hash.to_owned(), (Instant::now(), row.clone()));
+        Ok(row)
+    }
+}

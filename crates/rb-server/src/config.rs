@@ -1,0 +1,336 @@
+//! Everything the operator may set: a file in TOML, then the environment, then flags; checked once.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// As the file says it; every field may be left out. The environment and flags are laid on top before the check.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RawConfig {
+    /// Where to listen.
+    pub listen: String,
+    /// Where the database and what belongs to it is kept; the user's data folder if empty.
+    pub data_dir: PathBuf,
+    /// Another database than the one in `data_dir`.
+    pub database_url: String,
+    /// The operator's keys.
+    pub static_keys: Vec<String>,
+    /// Requests a second and key, on average.
+    pub rate_limit_per_sec: u32,
+    /// Requests a key may make at once.
+    pub rate_limit_burst: u32,
+    /// Larger bodies are refused.
+    pub max_body_bytes: usize,
+    /// Origins whose pages may call the API from a browser.
+    pub cors_allowed_origins: Vec<String>,
+    /// Pages served from this machine may call it too.
+    pub cors_allow_dev_origins: bool,
+    /// How similar a situation must be for an E1 pattern.
+    pub e1_sim_gate: f64,
+    /// How similar a situation must be for an E2 pattern.
+    pub e2_sim_gate: f64,
+    /// Runs that nothing was heard of for so many days are deleted; 0 keeps them.
+    pub retention_days: u32,
+    /// Interventions an organisation may use a month; 0 sets no cap.
+    pub intervention_cap: u64,
+    /// Whether the cap acts.
+    pub intervention_cap_enabled: bool,
+    /// Runs whose state is held in memory; others are replayed when they are heard of again.
+    pub live_runs_max: usize,
+    /// A run's state is dropped after so many minutes of silence.
+    pub live_idle_minutes: u64,
+    /// A request must be answered within so many seconds.
+    pub request_timeout_secs: u64,
+    /// A folder with a sentence transformer for retrieval; the vectors in the binary if empty.
+    pub embedding_model_dir: PathBuf,
+    /// An OpenAI-compatible address for retrieval's embeddings, such as `https://host/v1`; off if empty.
+    pub embedding_url: String,
+    /// The model to name there.
+    pub embedding_model: String,
+    /// The key to send there.
+    pub embedding_key: String,
+}
+
+impl Default for RawConfig {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:9000".to_owned(),
+            data_dir: PathBuf::new(),
+            database_url: String::new(),
+            static_keys: Vec::new(),
+            rate_limit_per_sec: 200,
+            rate_limit_burst: 400,
+            max_body_bytes: 5_000_000,
+            cors_allowed_origins: Vec::new(),
+            cors_allow_dev_origins: false,
+            e1_sim_gate: 0.8,
+            e2_sim_gate: 0.7,
+            retention_days: 0,
+            intervention_cap: 0,
+            intervention_cap_enabled: true,
+            live_runs_max: 2_000,
+            live_idle_minutes: 60,
+            request_timeout_secs: 30,
+            embedding_model_dir: PathBuf::new(),
+            embedding_url: String::new(),
+            embedding_model: "text-embedding-3-small".to_owned(),
+            embedding_key: String::new(),
+        }
+    }
+}
+
+/// What the server runs with.
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub listen: SocketAddr,
+    pub static_keys: Vec<String>,
+    pub rate_per_sec: u32,
+    pub rate_burst: u32,
+    pub body_bytes_max: usize,
+    pub cors_origins: Vec<String>,
+    pub cors_dev: bool,
+    pub e1_gate: f64,
+    pub e2_gate: f64,
+    pub retention: Option<Duration>,
+    pub intervention_cap: Option<u64>,
+    pub live_runs_max: usize,
+    pub live_idle: Duration,
+    pub request_timeout: Duration,
+}
+
+/// A setting that could not work.
+#[derive(Debug, thiserror::Error, PartialEq)]
+pub enum ConfigError {
+    #[error("the configuration is not valid TOML for this program: {0}")]
+    File(String),
+    #[error("`{name}` is `{value}`: {wanted}")]
+    Value { name: &'static str, value: String, wanted: &'static str },
+}
+
+/// One environment variable: its name, what it sets, and how.
+pub struct Variable {
+    pub name: &'static str,
+    pub about: &'static str,
+    set: fn(&mut RawConfig, &str) -> Result<(), &'static str>,
+}
+
+/// Every variable that is heeded.
+pub const VARIABLES: [Variable; 16] = [
+    Variable {
+        name: "RB_LISTEN",
+        about: "where to listen, as `listen`",
+        set: |raw, value| set(&mut raw.listen, value.to_owned()),
+    },
+    Variable {
+        name: "RB_DATA_DIR",
+        about: "the data folder, as `data_dir`",
+        set: |raw, value| set(&mut raw.data_dir, value.into()),
+    },
+    Variable {
+        name: "RB_DATABASE_URL",
+        about: "another database, as `database_url`",
+        set: |raw, value| set(&mut raw.database_url, value.to_owned()),
+    },
+    Variable {
+        name: "REASONBLOCKS_KEYS",
+        about: "the operator's keys, separated by commas",
+        set: |raw, value| set(&mut raw.static_keys, list(value)),
+    },
+    Variable {
+        name: "RATE_LIMIT_PER_SEC",
+        about: "requests a second and key",
+        set: |raw, value| set(&mut raw.rate_limit_per_sec, number(value)?),
+    },
+    Variable {
+        name: "RATE_LIMIT_BURST",
+        about: "requests a key may make at once",
+        set: |raw, value| set(&mut raw.rate_limit_burst, number(value)?),
+    },
+    Variable {
+        name: "MAX_BODY_BYTES",
+        about: "larger bodies are refused",
+        set: |raw, value| set(&mut raw.max_body_bytes, number(value)?),
+    },
+    Variable {
+        name: "CORS_ALLOWED_ORIGINS",
+        about: "origins whose pages may call the API, separated by commas",
+        set: |raw, value| set(&mut raw.cors_allowed_origins, list(value)),
+    },
+    Variable {
+        name: "CORS_ALLOW_DEV_ORIGINS",
+        about: "`true` lets pages served from this machine call the API",
+        set: |raw, value| set(&mut raw.cors_allow_dev_origins, switch(value)?),
+    },
+    Variable {
+        name: "RB_E1_SIM_GATE",
+        about: "how similar a situation must be for E1",
+        set: |raw, value| set(&mut raw.e1_sim_gate, number(value)?),
+    },
+    Variable {
+        name: "RB_E2_SIM_GATE",
+        about: "how similar a situation must be for E2",
+        set: |raw, value| set(&mut raw.e2_sim_gate, number(value)?),
+    },
+    Variable {
+        name: "INTERVENTION_CAP_ENABLED",
+        about: "`false` turns the monthly cap off",
+        set: |raw, value| set(&mut raw.intervention_cap_enabled, switch(value)?),
+    },
+    Variable {
+        name: "RB_RETENTION_DAYS",
+        about: "silent runs are deleted after so many days",
+        set: |raw, value| set(&mut raw.retention_days, number(value)?),
+    },
+    Variable {
+        name: "RB_EMBEDDING_MODEL_DIR",
+        about: "a folder with a sentence transformer for retrieval",
+        set: |raw, value| set(&mut raw.embedding_model_dir, value.into()),
+    },
+    Variable {
+        name: "RB_EMBEDDING_URL",
+        about: "an OpenAI-compatible address for retrieval's embeddings",
+        set: |raw, value| set(&mut raw.embedding_url, value.to_owned()),
+    },
+    Variable {
+        name: "RB_EMBEDDING_KEY",
+        about: "the key to send there",
+        set: |raw, value| set(&mut raw.embedding_key, value.to_owned()),
+    },
+];
+
+impl RawConfig {
+    /// The settings of a file.
+    pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
+        toml::from_str(text).map_err(|error| ConfigError::File(error.to_string()))
+    }
+
+    /// Lays the environment on top; `lookup` tells a variable's value.
+    pub fn with_env(
+        mut self,
+        lookup: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, ConfigError> {
+        for variable in &VARIABLES {
+            let Some(value) = lookup(variable.name).filter(|value| !value.is_empty()) else {
+                continue;
+            };
+            (variable.set)(&mut self, value.trim()).map_err(|wanted| {
+                // A key's value is never repeated.
+                let secret = variable.name.contains("KEY");
+                let value = if secret { "…".to_owned() } else { value.clone() };
+                ConfigError::Value { name: variable.name, value, wanted }
+            })?;
+        }
+        Ok(self)
+    }
+
+    /// Checks that the settings can work.
+    pub fn check(self) -> Result<Config, ConfigError> {
+        let wrong = |name, value: String, wanted| ConfigError::Value { name, value, wanted };
+        let listen = self.listen.parse().map_err(|_| {
+            wrong("listen", self.listen.clone(), "an address and a port such as `127.0.0.1:9000`")
+        })?;
+        for (name, gate) in [("e1_sim_gate", self.e1_sim_gate), ("e2_sim_gate", self.e2_sim_gate)] {
+            if !(0.0..=1.0).contains(&gate) {
+                return Err(wrong(name, gate.to_string(), "a number between 0 and 1"));
+            }
+        }
+        for (name, value) in [
+            ("rate_limit_per_sec", u64::from(self.rate_limit_per_sec)),
+            ("rate_limit_burst", u64::from(self.rate_limit_burst)),
+            ("max_body_bytes", self.max_body_bytes as u64),
+            ("live_runs_max", self.live_runs_max as u64),
+            ("live_idle_minutes", self.live_idle_minutes),
+            ("request_timeout_secs", self.request_timeout_secs),
+        ] {
+            if value == 0 {
+                return Err(wrong(name, "0".to_owned(), "a number of at least 1"));
+            }
+        }
+        let days = u64::from(self.retention_days);
+        let capped = self.intervention_cap_enabled && self.intervention_cap > 0;
+        Ok(Config {
+            listen,
+            static_keys: self.static_keys,
+            rate_per_sec: self.rate_limit_per_sec,
+            rate_burst: self.rate_limit_burst,
+            body_bytes_max: self.max_body_bytes,
+            cors_origins: self.cors_allowed_origins,
+            cors_dev: self.cors_allow_dev_origins,
+            e1_gate: self.e1_sim_gate,
+            e2_gate: self.e2_sim_gate,
+            retention: (days > 0).then(|| Duration::from_secs(days * 86_400)),
+            intervention_cap: capped.then_some(self.intervention_cap),
+            live_runs_max: self.live_runs_max,
+            live_idle: Duration::from_secs(self.live_idle_minutes * 60),
+            request_timeout: Duration::from_secs(self.request_timeout_secs),
+        })
+    }
+}
+
+fn set<T>(field: &mut T, value: T) -> Result<(), &'static str> {
+    *field = value;
+    Ok(())
+}
+
+fn number<T: std::str::FromStr>(value: &str) -> Result<T, &'static str> {
+    value.parse().map_err(|_| "a number is wanted")
+}
+
+fn switch(value: &str) -> Result<bool, &'static str> {
+    match value.to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Ok(true),
+        "false" | "0" | "no" | "off" => Ok(false),
+        _ => Err("`true` or `false` is wanted"),
+    }
+}
+
+fn list(value: &str) -> Vec<String> {
+    value.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_wins_over_the_file() {
+        let raw = RawConfig::from_toml("max_body_bytes = 10\nlisten = \"[::1]:1\"").unwrap();
+        let env = |name: &str| match name {
+            "MAX_BODY_BYTES" => Some("20".to_owned()),
+            "REASONBLOCKS_KEYS" => Some("a, b,,".to_owned()),
+            _ => None,
+        };
+        let config = raw.with_env(env).unwrap().check().unwrap();
+        assert_eq!(config.body_bytes_max, 20);
+        assert_eq!(config.static_keys, ["a", "b"]);
+        assert_eq!(config.listen.to_string(), "[::1]:1");
+    }
+
+    #[test]
+    fn what_cannot_work_is_said() {
+        let wrong = [
+            (
+                "listen = \"here\"",
+                "`listen` is `here`: an address and a port such as `127.0.0.1:9000`",
+            ),
+            ("e1_sim_gate = 2.0", "`e1_sim_gate` is `2`: a number between 0 and 1"),
+            ("rate_limit_burst = 0", "`rate_limit_burst` is `0`: a number of at least 1"),
+        ];
+        for (file, said) in wrong {
+            assert_eq!(RawConfig::from_toml(file).unwrap().check().unwrap_err().to_string(), said);
+        }
+        assert!(RawConfig::from_toml("lisen = 1").unwrap_err().to_string().contains("lisen"));
+        let env = |name: &str| (name == "CORS_ALLOW_DEV_ORIGINS").then(|| "maybe".to_owned());
+        let error = RawConfig::default().with_env(env).unwrap_err().to_string();
+        assert_eq!(error, "`CORS_ALLOW_DEV_ORIGINS` is `maybe`: `true` or `false` is wanted");
+    }
+
+    #[test]
+    fn an_empty_file_is_the_default() {
+        assert_eq!(RawConfig::from_toml("").unwrap(), RawConfig::default());
+        assert!(RawConfig::default().check().is_ok());
+    }
+}

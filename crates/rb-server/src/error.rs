@@ -1,0 +1,151 @@
+//! What goes wrong, as clients see it: a status and `{"detail": …}`. Causes inside are logged and never sent.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use rb_store::StoreError;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A request that cannot be answered as asked.
+#[derive(Debug)]
+pub(crate) enum ApiError {
+    /// The body or the query is not what it should be, with the places.
+    Unprocessable(Vec<Fault>),
+    /// The body is no JSON at all, or the request makes no sense.
+    BadRequest(String),
+    /// No key, or one that is not known or was revoked.
+    Unauthorized(&'static str),
+    /// The key may not do that.
+    Forbidden(&'static str),
+    /// Not there, or another organisation's.
+    NotFound(&'static str),
+    /// It exists already, or may not be changed.
+    Conflict(String),
+    /// The body is larger than the limit.
+    TooLarge { bytes_max: usize },
+    /// The key's allowance is used up for the moment.
+    TooManyRequests,
+    /// The database is away for the moment.
+    Unavailable,
+    /// A fault of ours; what it was stands in the log under the request's id.
+    Internal,
+}
+
+/// What a handler gives.
+pub(crate) type ApiResult<T> = Result<T, ApiError>;
+
+/// One thing wrong with a request, and where.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Fault {
+    /// From the outside in: `body`, then field names and positions.
+    pub(crate) loc: Vec<Place>,
+    pub(crate) msg: String,
+    #[serde(rename = "type")]
+    pub(crate) kind: &'static str,
+}
+
+/// A field name or a position in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum Place {
+    Name(String),
+    Position(usize),
+}
+
+impl Fault {
+    /// A value that is missing or wrong, at a path of field names.
+    pub(crate) fn at(path: &[&str], msg: impl Into<String>) -> Self {
+        let loc = path.iter().map(|name| Place::Name((*name).to_owned())).collect();
+        Self { loc, msg: msg.into(), kind: "value_error" }
+    }
+}
+
+/// One fault in the body.
+pub(crate) fn unprocessable(path: &[&str], msg: impl Into<String>) -> ApiError {
+    ApiError::Unprocessable(vec![Fault::at(path, msg)])
+}
+
+/// How every error but 422 looks.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Problem {
+    /// What was wrong and what to do, for a person.
+    pub(crate) detail: String,
+}
+
+/// How a 422 looks.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Faults {
+    pub(crate) detail: Vec<Fault>,
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match &error {
+            StoreError::Unavailable(_) => {
+                tracing::warn!(%error, "the store is away");
+                Self::Unavailable
+            }
+            StoreError::TooNew { .. } | StoreError::Failed { .. } => {
+                tracing::error!(%error, "the store failed");
+                Self::Internal
+            }
+        }
+    }
+}
+
+impl ApiError {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Unprocessable(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::BadRequest(_) => StatusCode::BAD_REQUEST,
+            Self::Unauthorized(_) => StatusCode::UNAUTHORIZED,
+            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::Conflict(_) => StatusCode::CONFLICT,
+            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    fn detail(&self) -> String {
+        match self {
+            Self::Unprocessable(_) => String::new(), // shown as a list
+            Self::BadRequest(what) | Self::Conflict(what) => what.clone(),
+            Self::Unauthorized(what) | Self::Forbidden(what) | Self::NotFound(what) => {
+                (*what).to_owned()
+            }
+            Self::TooLarge { bytes_max } => format!(
+                "the body is larger than {bytes_max} bytes; send less, or raise `MAX_BODY_BYTES`"
+            ),
+            Self::TooManyRequests => {
+                "too many requests with this key; wait a second and try again".to_owned()
+            }
+            Self::Unavailable => "the database is away; try again in a moment".to_owned(),
+            Self::Internal => {
+                "a fault in the server; the log has it under the `x-request-id` of this reply"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let status = self.status();
+        let mut response = match self {
+            Self::Unprocessable(detail) => (status, Json(Faults { detail })).into_response(),
+            other => (status, Json(Problem { detail: other.detail() })).into_response(),
+        };
+        let headers = response.headers_mut();
+        if status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}

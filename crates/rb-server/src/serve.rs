@@ -1,0 +1,84 @@
+//! Connections in: limits on headers and slow clients; and the way out: no new requests, the open ones finish.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::pin;
+use std::time::Duration;
+
+use axum::extract::Request;
+use axum::response::Response;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::TcpListener;
+use tower::{Service, ServiceExt as _};
+
+use crate::app::Shared;
+use crate::{api, slashes};
+
+/// A client must have sent its headers within this time.
+const HEADERS_WITHIN: Duration = Duration::from_secs(15);
+/// Headers may be this long in all.
+const HEADERS_BYTES_MAX: usize = 64 * 1024;
+/// Open requests have this long to finish when the server ends.
+const DRAIN_WITHIN: Duration = Duration::from_secs(20);
+/// After a failed accept (too many open files), wait this long.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves until `end` is ready, then lets the open requests finish.
+pub async fn serve(
+    app: Shared,
+    listener: TcpListener,
+    end: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let routes = api::router(app);
+    let service = tower::util::MapRequest::new(routes, slashes::encode::<Incoming>);
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS_WITHIN)
+        .max_buf_size(HEADERS_BYTES_MAX);
+    builder.http2().timer(TokioTimer::new()).max_header_list_size(HEADERS_BYTES_MAX as u32);
+    let graceful = GracefulShutdown::new();
+    let mut end = pin!(end);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut end => break,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be taken");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let _ = stream.set_nodelay(true); // a matter of speed only
+        let service = hyper::service::service_fn({
+            let service = service.clone();
+            move |request: Request<Incoming>| answer(service.clone(), request)
+        });
+        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+        let connection = graceful.watch(connection);
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection ended early");
+            }
+        });
+    }
+    drop(listener);
+    if tokio::time::timeout(DRAIN_WITHIN, graceful.shutdown()).await.is_err() {
+        tracing::warn!("some requests did not finish in time and were cut off");
+    }
+    Ok(())
+}
+
+async fn answer<S>(service: S, request: Request<Incoming>) -> Result<Response, Infallible>
+where
+    S: Service<Request<Incoming>, Response = Response, Error = Infallible>,
+{
+    service.oneshot(request).await
+}
