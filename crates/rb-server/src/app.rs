@@ -7,7 +7,10 @@ use rb_store::Store;
 use crate::auth::Keys;
 use crate::config::Config;
 use crate::doorkeeper::Rates;
+use crate::events::Events;
 use crate::metrics::Metrics;
+use crate::prices::Prices;
+use crate::profiles::Profiles;
 
 /// The server's state.
 pub struct App {
@@ -16,6 +19,9 @@ pub struct App {
     pub(crate) keys: Keys,
     pub(crate) rates: Rates,
     pub(crate) metrics: Metrics,
+    pub(crate) events: Events,
+    pub(crate) prices: Prices,
+    pub(crate) profiles: Profiles,
 }
 
 /// The state as handlers have it.
@@ -45,6 +51,9 @@ impl App {
             keys: Keys::new(&config.static_keys, is_loopback),
             rates: Rates::new(config.rate_per_sec, config.rate_burst),
             metrics: Metrics::new(),
+            events: Events::new(),
+            prices: Prices::new(config.prices.clone()),
+            profiles: Profiles::default(),
             store,
             config,
         }))

@@ -1,10 +1,13 @@
 //! Everything the operator may set: a file in TOML, then the environment, then flags; checked once.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
+
+use crate::prices::Price;
 
 /// As the file says it; every field may be left out. The environment and flags are laid on top before the check.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -52,6 +55,8 @@ pub struct RawConfig {
     pub embedding_model: String,
     /// The key to send there.
     pub embedding_key: String,
+    /// Prices of models that the table lacks or has wrong.
+    pub prices: BTreeMap<String, Price>,
 }
 
 impl Default for RawConfig {
@@ -78,6 +83,7 @@ impl Default for RawConfig {
             embedding_url: String::new(),
             embedding_model: "text-embedding-3-small".to_owned(),
             embedding_key: String::new(),
+            prices: BTreeMap::new(),
         }
     }
 }
@@ -99,6 +105,7 @@ pub struct Config {
     pub live_runs_max: usize,
     pub live_idle: Duration,
     pub request_timeout: Duration,
+    pub prices: BTreeMap<String, Price>,
 }
 
 /// A setting that could not work.
@@ -266,6 +273,7 @@ impl RawConfig {
             live_runs_max: self.live_runs_max,
             live_idle: Duration::from_secs(self.live_idle_minutes * 60),
             request_timeout: Duration::from_secs(self.request_timeout_secs),
+            prices: self.prices,
         })
     }
 }

@@ -20,8 +20,14 @@ pub mod config;
 mod doorkeeper;
 /// What goes wrong, as clients see it.
 mod error;
+/// What happens, told to whoever listens.
+mod events;
 /// What the server counts.
 mod metrics;
+/// What tokens cost.
+pub mod prices;
+/// Which weights a run is judged with.
+mod profiles;
 /// Connections in, and the way out.
 mod serve;
 /// Ids with slashes in addresses.
