@@ -24,6 +24,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Check(CheckArgs),
     Quality(QualityArgs),
+    Serve(ServeArgs),
+    Keys(KeysArgs),
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
@@ -178,6 +180,100 @@ impl PartArg {
         }
     }
 }
+
+/// Where the server's data and settings are.
+#[derive(Debug, Args)]
+pub(crate) struct DataArgs {
+    /// The folder for the database and the configuration; made if it is not there. Also `RB_DATA_DIR`.
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) data_dir: Option<PathBuf>,
+
+    /// The configuration, in TOML; `config.toml` in the data folder if it is there. Also `RB_CONFIG`.
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Another database than the one in the data folder. Also `RB_DATABASE_URL`.
+    #[arg(long, value_name = "URL", global = true)]
+    pub(crate) database_url: Option<String>,
+}
+
+/// Serves the API that the public SDKs talk to.
+///
+/// Listens on 127.0.0.1:9000, the SDKs' default, and keeps everything in one folder. Without a key it is open to
+/// everyone on this machine and refuses to listen on any other address.
+#[derive(Debug, Args)]
+#[command(after_long_help = AFTER_SERVE)]
+pub(crate) struct ServeArgs {
+    /// The address and port to listen on. Also `RB_LISTEN`.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+
+    /// How log lines look on standard error; `RB_LOG` says how many there are.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) log_format: LogFormat,
+}
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Makes, lists and revokes the keys of a server.
+///
+/// A key belongs to an organisation, perhaps to one of its projects, and sees nothing else. Only its hash is kept.
+#[derive(Debug, Args)]
+pub(crate) struct KeysArgs {
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+
+    #[command(subcommand)]
+    pub(crate) command: KeysCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysCommand {
+    /// Makes a key and shows it, this once.
+    Create {
+        /// What it is for.
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        name: String,
+        /// The organisation it belongs to.
+        #[arg(long, value_name = "ID", default_value = rb_server::auth::ORG_DEFAULT)]
+        org: String,
+        /// The one project it may see; all of the organisation's if left out.
+        #[arg(long, value_name = "ID")]
+        project: Option<String>,
+        /// Begins with `rb_test_` instead of `rb_live_`.
+        #[arg(long)]
+        test: bool,
+    },
+    /// Lists the keys by id, without their secrets.
+    List {
+        /// One JSON object a line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Refuses a key from now on.
+    Revoke {
+        /// Its id, its name, or the key itself.
+        key: String,
+    },
+}
+
+const AFTER_SERVE: &str = "\
+Examples:
+  rb serve
+  rb serve --data-dir /var/lib/reasonblocks --log-format json
+  REASONBLOCKS_KEYS=secret rb serve --listen 0.0.0.0:9000
+
+All settings: docs/server.md";
 
 const AFTER_QUALITY: &str = "\
 A line of input, here with line breaks (`steps` as in `rb check`; the more of the rest the better):

@@ -12,6 +12,8 @@ mod input;
 mod meaning;
 /// The only place that prints.
 mod out;
+/// Where the settings of the server come from.
+mod settings;
 
 use std::process::ExitCode;
 
@@ -27,6 +29,8 @@ fn main() -> ExitCode {
     let ended = match cli.command {
         Command::Check(args) => commands::check::run(&args, &mut out),
         Command::Quality(args) => commands::quality::run(&args, &mut out),
+        Command::Serve(args) => commands::serve::run(&args, &mut out),
+        Command::Keys(args) => commands::keys::run(&args, &mut out),
     };
     let exit = ended.unwrap_or_else(|error| {
         out.error(&format!("{error:#}"));

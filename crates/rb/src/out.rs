@@ -105,6 +105,11 @@ impl Out {
         self.stdout.flush()
     }
 
+    /// Something worth knowing beside the result.
+    pub(crate) fn note(&mut self, text: &str) {
+        self.say(GREEN, "note", text);
+    }
+
     pub(crate) fn warning(&mut self, text: &str) {
         self.say(YELLOW, "warning", text);
     }

@@ -2,5 +2,9 @@
 
 /// `rb check`: where did recorded runs go astray?
 pub(crate) mod check;
+/// `rb keys`: the keys of a server.
+pub(crate) mod keys;
 /// `rb quality`: how good are the monitors on runs whose outcome is known?
 pub(crate) mod quality;
+/// `rb serve`: the server.
+pub(crate) mod serve;

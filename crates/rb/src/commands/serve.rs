@@ -1,0 +1,108 @@
+//! `rb serve`: the server, from its settings to its last request.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, Result};
+use rb_server::{App, Shared};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::{LogFormat, ServeArgs};
+use crate::exit::Exit;
+use crate::out::{BOLD, DIM, Out, harmless};
+use crate::settings::Settings;
+
+/// Runs until it is asked to stop.
+pub(crate) fn run(args: &ServeArgs, out: &mut Out) -> Result<Exit> {
+    let mut settings = Settings::load(&args.data)?;
+    if let Some(listen) = &args.listen {
+        settings.raw.listen.clone_from(listen);
+    }
+    log(args.log_format);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime.block_on(serve(settings, out))?;
+    Ok(Exit::Quiet)
+}
+
+async fn serve(settings: Settings, out: &mut Out) -> Result<()> {
+    let config = settings.raw.clone().check()?;
+    let is_new = settings.raw.database_url.is_empty() && !settings.database_file().exists();
+    let store = settings.open().await?;
+    let listen = config.listen;
+    let app = App::new(config, store).await?;
+    let listener = TcpListener::bind(listen).await.with_context(|| {
+        format!("cannot listen on {listen}; is another `rb serve` running? `--listen` takes another address")
+    })?;
+    let address = listener.local_addr()?;
+    out.result(&greeting(&app, &settings, address, is_new).await)?;
+    out.finish()?;
+    rb_server::serve(app, listener, asked_to_stop()).await?;
+    tracing::info!("stopped; everything that was answered is stored");
+    Ok(())
+}
+
+/// Ready when the user or the system wants the server to end.
+async fn asked_to_stop() {
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    tracing::info!("stopping: open requests may finish");
+}
+
+/// What to do next, on the screen of whoever started it.
+async fn greeting(
+    app: &Shared,
+    settings: &Settings,
+    address: SocketAddr,
+    is_new: bool,
+) -> String {
+    let url = format!("http://{address}");
+    let version = env!("CARGO_PKG_VERSION");
+    let kept = harmless(&settings.data_dir.display().to_string()).into_owned();
+    let new = if is_new { " (new)" } else { "" };
+    let keys = if app.is_open().await {
+        "none: open to everyone on this machine; `rb keys create` closes it".to_owned()
+    } else {
+        "needed: `Authorization: Bearer <key>`".to_owned()
+    };
+    let mut text = format!(
+        "{BOLD}ReasonBlocks {version}{BOLD:#} listens on {BOLD}{url}{BOLD:#}\n  \
+         data   {kept}{new}\n  keys   {keys}\n"
+    );
+    if let Some(file) = &settings.file {
+        text.push_str(&format!("  file   {}\n", harmless(&file.display().to_string())));
+    }
+    text.push_str(&format!("  API    {url}/docs\n"));
+    if is_new {
+        text.push_str(&format!(
+            "\nAn agent that uses the public SDK (`pip install reasonblocks`) needs one line more:\n\n\
+             {DIM}    export REASONBLOCKS_BASE_URL={url}\n    \
+             python -c 'import reasonblocks; print(reasonblocks.ReasonBlocks(api_key=\"rb_live_local\"))'{DIM:#}\n\n\
+             A step, posted by hand:\n\n\
+             {DIM}    curl -s {url}/v1/monitors/evaluate -H 'content-type: application/json' \\\n      \
+             -d '{{\"steps\": [{{\"thought\": \"Look again.\", \"action\": \"ls\", \"observation\": \"a.rs\"}}]}}'{DIM:#}\n"
+        ));
+    }
+    text
+}
+
+/// Logs go to standard error; `RB_LOG` says how much, as in `RB_LOG=debug`.
+fn log(format: LogFormat) {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("RB_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Somebody else may have set the logs up already; then theirs stay.
+    let _ = match format {
+        LogFormat::Text => logs.with_target(false).try_init(),
+        LogFormat::Json => logs.json().try_init(),
+    };
+}
