@@ -16,11 +16,13 @@ struct Stage {
     run: fn() -> Result<()>,
 }
 
-const STAGES: [Stage; 8] = [
+const STAGES: [Stage; 10] = [
     Stage { name: "tools", about: "what the tests need", run: tools_stage },
     Stage { name: "fmt", about: "formatting", run: || cargo(&["fmt", "--all", "--", "--check"]) },
     Stage { name: "clippy", about: "lints", run: clippy },
     Stage { name: "tests", about: "all tests", run: tests },
+    Stage { name: "sdk", about: "the public SDKs against a running server", run: sdk },
+    Stage { name: "schema", about: "requests made from the OpenAPI document", run: schema },
     Stage { name: "tidy", about: "house rules", run: || verdict(&tidy::complaints()?) },
     Stage { name: "gen", about: "generated pages", run: || verdict(&generate::stale()?) },
     Stage { name: "docs", about: "documentation of the code", run: docs },
@@ -64,7 +66,7 @@ pub(crate) fn run(names: &[&str]) -> Result<ExitCode> {
 }
 
 fn tools_stage() -> Result<()> {
-    tools::install_reference().map(drop)
+    tools::REFERENCE.install().map(drop)
 }
 
 fn cargo(args: &[&str]) -> Result<()> {
@@ -79,7 +81,7 @@ fn tests() -> Result<()> {
     let mut tests = shell::cargo(&["test", "--workspace", "--no-fail-fast"])?;
     // Snapshots are looked at and accepted by hand, never written by a test run.
     tests.env("INSTA_UPDATE", "no");
-    match tools::reference() {
+    match tools::REFERENCE.python() {
         Some(python) => {
             tests.env("RB_REFERENCE_PYTHON", python);
         }
@@ -90,6 +92,23 @@ fn tests() -> Result<()> {
         tests.env("RB_CONTRACT_VECTORS", vectors.canonicalize().context(VECTORS)?);
     }
     shell::run(&mut tests)
+}
+
+fn sdk() -> Result<()> {
+    let rb = tools::rb()?;
+    for sdk in &tools::SDKS {
+        let mut pytest = sdk.module("pytest")?;
+        pytest.args(["-q", "-p", "no:cacheprovider", "e2e/sdk"]).env("RB_BIN", &rb);
+        shell::run(pytest.env("PYTHONDONTWRITEBYTECODE", "1")).with_context(|| sdk.name)?;
+    }
+    Ok(())
+}
+
+fn schema() -> Result<()> {
+    let rb = tools::rb()?;
+    let mut pytest = tools::SCHEMATHESIS.module("pytest")?;
+    pytest.args(["-q", "-p", "no:cacheprovider", "e2e/schema"]).env("RB_BIN", &rb);
+    shell::run(pytest.env("PYTHONDONTWRITEBYTECODE", "1"))
 }
 
 fn docs() -> Result<()> {

@@ -3,6 +3,10 @@
 /// Time per step of the engine and of the public Python package.
 pub(crate) mod engine;
 
+/// Requests a second of the server and of a minimal Python one.
+pub(crate) mod server;
+
+mod load;
 mod python;
 mod report;
 mod trace;

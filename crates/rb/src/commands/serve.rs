@@ -59,12 +59,7 @@ async fn asked_to_stop() {
 }
 
 /// What to do next, on the screen of whoever started it.
-async fn greeting(
-    app: &Shared,
-    settings: &Settings,
-    address: SocketAddr,
-    is_new: bool,
-) -> String {
+async fn greeting(app: &Shared, settings: &Settings, address: SocketAddr, is_new: bool) -> String {
     let url = format!("http://{address}");
     let version = env!("CARGO_PKG_VERSION");
     let kept = harmless(&settings.data_dir.display().to_string()).into_owned();
