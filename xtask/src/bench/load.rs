@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 
 /// Nobody waits longer for a reply.
-const REPLY_WITHIN: Duration = Duration::from_secs(60);
+const REPLY_WITHIN: Duration = Duration::from_mins(1);
 
 /// What the requests of one connection are, one after the other; `None` ends it.
 pub(super) type Requests = Box<dyn FnMut() -> Option<Vec<u8>> + Send>;
@@ -23,16 +23,13 @@ pub(super) struct Load {
 
 impl Load {
     pub(super) fn per_second(&self) -> f64 {
-        self.latencies.len() as f64 / self.seconds
+        let count = u32::try_from(self.latencies.len()).unwrap_or(u32::MAX);
+        f64::from(count) / self.seconds
     }
 
-    /// The latency that `share` of the requests stayed below.
-    pub(super) fn quantile(&self, share: f64) -> f64 {
-        let at = (self.latencies.len() as f64 * share) as usize;
-        self.latencies
-            .get(at.min(self.latencies.len().saturating_sub(1)))
-            .copied()
-            .unwrap_or(f64::NAN)
+    /// The latency that so many of a hundred requests stayed below.
+    pub(super) fn percentile(&self, percent: usize) -> f64 {
+        self.latencies.get(self.latencies.len() * percent / 100).copied().unwrap_or(f64::NAN)
     }
 }
 

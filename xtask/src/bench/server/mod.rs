@@ -1,8 +1,8 @@
-//! `cargo xtask bench server`: requests per second of `rb serve`, beside a minimal FastAPI server of ours that runs the
+//! `cargo xtask bench server`: requests per second of `rb serve`, beside a minimal `FastAPI` server of ours that runs the
 //! public 0.1.0 suite.
 //!
 //! Both get the same bodies from the same load. **New** traces were never seen before; **growing** ones are what the
-//! SDKs send: the same run, longer by a step each time. Where the FastAPI server does not know a route, there is no
+//! SDKs send: the same run, longer by a step each time. Where the `FastAPI` server does not know a route, there is no
 //! figure beside ours. The servers run on the same two or more cores as the load.
 
 /// The servers as processes.
@@ -25,7 +25,7 @@ const MEASURED_FOR: Duration = Duration::from_secs(4);
 const LENGTHS: [usize; 2] = [20, 200];
 /// Growing traces grow by so many steps before a new one begins.
 const GROWTH: usize = 20;
-const WRITERS: usize = 64;
+const WRITERS: u32 = 64;
 
 pub(crate) fn run() -> Result<()> {
     let ours = Server::ours()?;
@@ -66,12 +66,12 @@ fn compare(
     name: &str,
     ours: &Server,
     theirs: Option<&Server>,
-    connections: usize,
-    requests: &dyn Fn(usize) -> Requests,
+    connections: u32,
+    requests: &dyn Fn(u32) -> Requests,
 ) -> Result<()> {
-    let all = |from: usize| (from..from + connections).map(requests).collect::<Vec<_>>();
+    let all = |from: u32| (from..from + connections).map(requests).collect::<Vec<_>>();
     let full = load::run(ours.address, all(0), MEASURED_FOR, None)?;
-    let pace = Duration::from_secs_f64(2.0 * connections as f64 / full.per_second());
+    let pace = Duration::from_secs_f64(2.0 * f64::from(connections) / full.per_second());
     let half = load::run(ours.address, all(1_000), MEASURED_FOR, Some(pace))?;
     let peer = match theirs {
         Some(theirs) => Some(load::run(theirs.address, all(2_000), MEASURED_FOR, None)?),
@@ -89,9 +89,9 @@ fn row(name: &str, full: &Load, half: &Load, peer: Option<&Load>) -> String {
     format!(
         "| {name} | {:.0} | {} | {} | {} | {theirs} | {ratio} |",
         full.per_second(),
-        ms(full.quantile(0.5)),
-        ms(full.quantile(0.99)),
-        ms(half.quantile(0.99)),
+        ms(full.percentile(50)),
+        ms(full.percentile(99)),
+        ms(half.percentile(99)),
     )
 }
 
@@ -114,12 +114,12 @@ impl Bodies {
         load::post("/monitors/evaluate", &format!(r#"{{"model": "", "steps": [{first},{steps}]}}"#))
     }
 
-    fn new_traces(self: &Arc<Self>, length: usize, _: usize) -> Requests {
+    fn new_traces(self: &Arc<Self>, length: usize, _: u32) -> Requests {
         let this = Arc::clone(self);
         Box::new(move || Some(this.body(TRACES.fetch_add(1, Ordering::Relaxed), length)))
     }
 
-    fn growing_traces(self: &Arc<Self>, length: usize, _: usize) -> Requests {
+    fn growing_traces(self: &Arc<Self>, length: usize, _: u32) -> Requests {
         let this = Arc::clone(self);
         let (mut trace, mut grown) = (0, GROWTH);
         Box::new(move || {
@@ -144,7 +144,7 @@ fn step(step: &OwnedStep) -> String {
 }
 
 /// Steps of runs, logged one after the other.
-fn log_steps(steps: &Arc<Vec<OwnedStep>>, connection: usize) -> Requests {
+fn log_steps(steps: &Arc<Vec<OwnedStep>>, connection: u32) -> Requests {
     let steps = Arc::clone(steps);
     let mut at = 0;
     let id = TRACES.fetch_add(1, Ordering::Relaxed);

@@ -12,7 +12,7 @@ use crate::bench::load::Connection;
 use crate::python::Environment;
 use crate::shell;
 
-/// FastAPI, with the suite it serves.
+/// `FastAPI`, with the suite it serves.
 const PEER: Environment = Environment {
     name: "bench-server",
     requirements: "xtask/src/bench/server/requirements.txt",
@@ -50,7 +50,7 @@ impl Server {
         Self::start(command, address, Some(data))
     }
 
-    /// The FastAPI server.
+    /// The `FastAPI` server.
     pub(super) fn theirs() -> Result<Self> {
         let address = free_address()?;
         let mut command = PEER.module("uvicorn")?;
