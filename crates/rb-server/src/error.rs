@@ -20,6 +20,8 @@ pub(crate) enum ApiError {
     Forbidden(&'static str),
     /// Not there, or another organisation's.
     NotFound(&'static str),
+    /// The route is there, for other methods.
+    MethodNotAllowed,
     /// It exists already, or may not be changed.
     Conflict(String),
     /// The body is larger than the limit.
@@ -102,6 +104,7 @@ impl ApiError {
             Self::Unauthorized(_) => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::Conflict(_) => StatusCode::CONFLICT,
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
@@ -116,6 +119,9 @@ impl ApiError {
             Self::BadRequest(what) | Self::Conflict(what) => what.clone(),
             Self::Unauthorized(what) | Self::Forbidden(what) | Self::NotFound(what) => {
                 (*what).to_owned()
+            }
+            Self::MethodNotAllowed => {
+                "this route does not take this method; `/docs` lists the routes".to_owned()
             }
             Self::TooLarge { bytes_max } => format!(
                 "the body is larger than {bytes_max} bytes; send less, or raise `MAX_BODY_BYTES`"

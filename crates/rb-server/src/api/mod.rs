@@ -39,10 +39,10 @@ pub(crate) fn router(app: Shared) -> Router {
     Router::new()
         .merge(routes.clone())
         .nest("/v1", routes)
-        .fallback(|| async { ApiError::NotFound("there is no such route").into_response() })
-        .method_not_allowed_fallback(|| async {
-            ApiError::NotFound("this route does not take this method").into_response()
+        .fallback(|| async {
+            ApiError::NotFound("there is no such route; `/docs` lists the routes").into_response()
         })
+        .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed.into_response() })
         .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
             ApiError::Internal.into_response()
         }))
