@@ -1,0 +1,305 @@
+//! What a message is known by: a running hash over the conversation up to it.
+//!
+//! **Stable** against what clients change between requests without changing what was said: `cache_control` that moves,
+//! and a text that is sent bare once and as a list with one text block later. Nothing else is normalised, because the
+//! same client writes the same message in the same way.
+//!
+//! Two conversations with equal links have equal messages up to there, so a link names a place in a conversation and
+//! survives a restart. The hash is fast, not cryptographic: keep the links of one client apart from those of another.
+
+use std::fmt;
+
+use rapidhash::v3::rapidhash_v3;
+
+use crate::json::{Cursor, Malformed, Value};
+
+/// The hash of a conversation up to and including one message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Link(pub u64);
+
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// Who speaks in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Whoever runs the agent.
+    System,
+    /// A person, or a program in a person's name; with Anthropic also the tools.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool that answers.
+    Tool,
+    /// Something we do not know.
+    Other,
+}
+
+/// What the outside of a message tells.
+pub(crate) struct Head {
+    pub(crate) role: Role,
+    pub(crate) hash: u64,
+}
+
+/// The link behind a further message.
+pub(crate) fn link(before: Link, message: u64) -> Link {
+    let mut digest = Digest(before.0);
+    digest.add(message);
+    Link(digest.0)
+}
+
+/// Reads one message, with the cursor before it, and leaves the cursor behind it.
+pub(crate) fn message(cursor: &mut Cursor<'_>) -> Result<Head, Malformed> {
+    let mut digest = Digest(0);
+    if !cursor.takes(b'{') {
+        // Only a text that stands for a message of the user is of any use; whatever else there is counts as it is.
+        let value = cursor.value()?;
+        digest.piece(b"role");
+        digest.piece(b"\"user\"");
+        digest.text(value);
+        let role = if value.is_string() { Role::User } else { Role::Other };
+        return Ok(Head { role, hash: digest.0 });
+    }
+    let (mut speaker, mut kind): (&[u8], &[u8]) = (b"", b"");
+    let mut is_first = true;
+    while let Some(key) = cursor.key(is_first)? {
+        is_first = false;
+        if key == b"content" {
+            content(cursor, &mut digest)?;
+            continue;
+        }
+        let value = cursor.value()?;
+        match key {
+            b"cache_control" => continue,
+            b"role" => speaker = value.inside(),
+            b"type" => kind = value.inside(),
+            _ => {}
+        }
+        // An item without a type is a message.
+        if key != b"type" || kind != b"message" {
+            digest.piece(key);
+            digest.piece(value.bytes());
+        }
+    }
+    Ok(Head { role: role(speaker, kind), hash: digest.0 })
+}
+
+fn role(speaker: &[u8], kind: &[u8]) -> Role {
+    match speaker {
+        b"user" => Role::User,
+        b"assistant" => Role::Assistant,
+        b"system" | b"developer" => Role::System,
+        b"tool" | b"function" => Role::Tool,
+        _ if kind.ends_with(b"_output") || kind == b"mcp_approval_response" => Role::Tool,
+        _ if kind.ends_with(b"_call") || kind.starts_with(b"mcp_") || kind == b"reasoning" => {
+            Role::Assistant
+        }
+        _ => Role::Other,
+    }
+}
+
+fn content(cursor: &mut Cursor<'_>, digest: &mut Digest) -> Result<(), Malformed> {
+    if !cursor.takes(b'[') {
+        digest.text(cursor.value()?);
+        return Ok(());
+    }
+    let mut is_first = true;
+    let mut members = Vec::with_capacity(8);
+    while cursor.item(is_first)? {
+        is_first = false;
+        if cursor.takes(b'{') {
+            members.clear();
+            while let Some(key) = cursor.key(members.is_empty())? {
+                members.push((key, cursor.value()?));
+            }
+            block(&members, digest);
+        } else {
+            digest.piece(cursor.value()?.bytes());
+        }
+    }
+    Ok(())
+}
+
+fn block(members: &[(&[u8], Value<'_>)], digest: &mut Digest) {
+    let counts = |key: &[u8]| key != b"cache_control";
+    if let Some(text) = bare_text(members) {
+        digest.text(text);
+        return;
+    }
+    digest.add(u64::from(b'{'));
+    for (key, value) in members.iter().filter(|(key, _)| counts(key)) {
+        digest.piece(key);
+        if *key == b"content" && value.is_list() {
+            for item in value.items() {
+                let inner: Vec<_> = item.members().collect();
+                if inner.is_empty() {
+                    digest.piece(item.bytes());
+                } else {
+                    block(&inner, digest);
+                }
+            }
+        } else {
+            digest.text(*value);
+        }
+    }
+}
+
+/// The text of a block that holds nothing else.
+fn bare_text<'a>(members: &[(&[u8], Value<'a>)]) -> Option<Value<'a>> {
+    let mut text = None;
+    for (key, value) in members {
+        match *key {
+            b"type" if value.inside() == b"text" => {}
+            b"text" if value.is_string() => text = Some(*value),
+            b"cache_control" => {}
+            _ => return None,
+        }
+    }
+    text
+}
+
+/// Hashes of pieces, folded in their order.
+struct Digest(u64);
+
+impl Digest {
+    fn add(&mut self, hash: u64) {
+        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+        let product = u128::from(self.0.rotate_left(29) ^ hash ^ ODD) * u128::from(ODD);
+        let [low, high] = [product, product >> 64].map(|half| (half & u128::from(u64::MAX)) as u64);
+        self.0 = (low ^ high).wrapping_add(hash);
+    }
+
+    fn piece(&mut self, bytes: &[u8]) {
+        self.add(rapidhash_v3(bytes));
+    }
+
+    /// A text counts as much bare as it does in a block of its own.
+    fn text(&mut self, value: Value<'_>) {
+        self.piece(value.bytes());
+    }
+}
+
+/// How a request goes on from the one before in the same conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Continuity {
+    /// There was none before.
+    First,
+    /// The same messages again.
+    Retry,
+    /// The same messages and more, from this one on.
+    Continues {
+        /// The first message that is new, counted from 0.
+        from: usize,
+    },
+    /// The history was changed or cut: it is another from this message on.
+    Edited {
+        /// The first message that differs or is gone, counted from 0.
+        at: usize,
+    },
+    /// Nothing is as it was: the client made a new, usually shorter history, as when it compacts.
+    Compacted,
+}
+
+impl Continuity {
+    /// Compares the links of the last request with those of this one.
+    pub fn between(known: &[Link], now: &[Link]) -> Self {
+        let same = known.iter().zip(now).take_while(|(then, now)| then == now).count();
+        match (known.len(), now.len()) {
+            (0, _) => Self::First,
+            (then, now) if same == then && then == now => Self::Retry,
+            (then, _) if same == then => Self::Continues { from: same },
+            _ if same == 0 => Self::Compacted,
+            _ => Self::Edited { at: same },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(json: &str) -> u64 {
+        message(&mut Cursor::new(json.as_bytes())).expect("a message").hash
+    }
+
+    #[test]
+    fn what_clients_change_between_requests_does_not_count() {
+        let alike = [
+            [
+                r#"{"role":"user","content":"hi \"you\""}"#,
+                r#"{"role":"user","content":[{"type":"text","text":"hi \"you\"","cache_control":{"type":"ephemeral"}}]}"#,
+            ],
+            [
+                r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}]}"#,
+                r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x"}]}"#,
+            ],
+            [
+                r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x"}]}"#,
+                r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"x","cache_control":{}}]}]}"#,
+            ],
+            [
+                r#"{"role": "user", "content": [ {"text" : "x", "type": "text"} ] }"#,
+                r#"{"role":"user","content":"x"}"#,
+            ],
+            [r#"{"type":"message","role":"user","content":"x"}"#, r#""x""#],
+        ];
+        for [one, other] in alike {
+            assert_eq!(hash(one), hash(other), "{one}\n{other}");
+        }
+    }
+
+    #[test]
+    fn what_was_said_counts() {
+        let different = [
+            r#"{"role":"user","content":"x"}"#,
+            r#"{"role":"user","content":"y"}"#,
+            r#"{"role":"assistant","content":"x"}"#,
+            r#"{"role":"user","content":["x"],"name":"x"}"#,
+            r#"{"role":"user","content":[{"type":"text","text":"x"},{"type":"text","text":"x"}]}"#,
+            r#"{"role":"user","content":[{"type":"text","text":"x","citations":[]}]}"#,
+            r#"{"role":"user","content":[{"type":"thinking","thinking":"x","signature":"s"}]}"#,
+            r#"{"role":"user","content":[{"type":"tool_result","content":"x"}]}"#,
+            r#"{"role":"user","content":[{"type":"tool_result","content":"x","is_error":true}]}"#,
+            r#"{"role":"user","content":[{"type":"tool_result","content":["x"],"is_error":false}]}"#,
+            r#"{"role":"user","content":null}"#,
+            r#"{"role":"user"}"#,
+            "{}",
+            "1",
+        ];
+        for (at, one) in different.iter().enumerate() {
+            for other in &different[at + 1..] {
+                assert_ne!(hash(one), hash(other), "{one}\n{other}");
+            }
+        }
+    }
+
+    #[test]
+    fn links_stay_what_they_were() {
+        // Links are stored: a change here makes every running conversation a stranger.
+        let first = link(Link::default(), hash(r#"{"role":"user","content":"hello"}"#));
+        let second = link(first, hash(r#"{"role":"assistant","content":"hi"}"#));
+        assert_eq!([first, second].map(|link| link.to_string()), ["71b959965436acde", "ee8e0280b2c74176"]);
+    }
+
+    #[test]
+    fn a_request_is_compared_with_the_one_before() {
+        use Continuity::{Compacted, Continues, Edited, First, Retry};
+        let cases: [(&[u64], &[u64], Continuity); 8] = [
+            (&[], &[1], First),
+            (&[1], &[1], Retry),
+            (&[1], &[1, 2, 3], Continues { from: 1 }),
+            (&[1, 2, 3], &[1, 2, 4, 5], Edited { at: 2 }),
+            (&[1, 2, 3], &[1, 2], Edited { at: 2 }),
+            (&[1, 2, 3], &[9], Compacted),
+            (&[1, 2, 3], &[], Compacted),
+            (&[1], &[2, 3], Compacted),
+        ];
+        for (known, now, expected) in cases {
+            let links = |numbers: &[u64]| numbers.iter().copied().map(Link).collect::<Vec<_>>();
+            assert_eq!(Continuity::between(&links(known), &links(now)), expected);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! A request to a model, seen where it stands: which model, which messages, and where in the body each of them is.
+//!
+//! The scan is one pass and shallow. It finds the places that may be looked at or edited later and the link of every
+//! message; what a message says is read only when somebody asks, and only from the message on that is new.
+
+use std::borrow::Cow;
+
+use crate::chain::{self, Link, Role};
+use crate::dialects::{Dialect, Part};
+use crate::json::{Cursor, Malformed, Span, Value};
+
+/// A request, borrowed from its body.
+#[derive(Debug, Clone)]
+pub struct Chat<'a> {
+    /// How the body is to be read.
+    pub dialect: &'static Dialect,
+    /// The body as it came.
+    pub body: &'a [u8],
+    /// The answer is to be streamed.
+    pub is_stream: bool,
+    /// The messages or items, in order.
+    pub messages: Vec<Message>,
+    pub(crate) model: Option<Value<'a>>,
+    /// The system prompt, where it stands outside the messages.
+    pub(crate) system: Option<Value<'a>>,
+    /// What holds the messages: a list, or a single text.
+    pub(crate) list: Option<Value<'a>>,
+    pub(crate) previous: Option<Value<'a>>,
+    pub(crate) cache_key: Option<Value<'a>>,
+    pub(crate) metadata: Option<Value<'a>>,
+}
+
+/// One message of a conversation, or one item of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Where it stands in the body.
+    pub span: Span,
+    /// Who speaks.
+    pub role: Role,
+    /// The hash of the conversation up to and including it.
+    pub link: Link,
+}
+
+impl<'a> Chat<'a> {
+    /// Finds what is where in a body.
+    pub fn scan(dialect: &'static Dialect, body: &'a [u8]) -> Result<Self, Malformed> {
+        let mut chat = Self {
+            dialect,
+            body,
+            is_stream: false,
+            messages: Vec::new(),
+            model: None,
+            system: None,
+            list: None,
+            previous: None,
+            cache_key: None,
+            metadata: None,
+        };
+        let mut cursor = Cursor::new(body);
+        if !cursor.takes(b'{') {
+            return Err(Malformed { at: cursor.at });
+        }
+        let mut is_first = true;
+        while let Some(key) = cursor.key(is_first)? {
+            is_first = false;
+            if key == dialect.list.as_bytes() {
+                chat.read_list(&mut cursor)?;
+                continue;
+            }
+            let value = cursor.value()?;
+            match key {
+                b"model" => chat.model = Some(value),
+                b"stream" => chat.is_stream = value.is_true(),
+                b"previous_response_id" => chat.previous = Some(value),
+                b"prompt_cache_key" => chat.cache_key = Some(value),
+                b"metadata" => chat.metadata = Some(value),
+                key if dialect.system.is_some_and(|name| name.as_bytes() == key) => {
+                    chat.system = Some(value);
+                }
+                _ => {}
+            }
+        }
+        cursor.end()?;
+        Ok(chat)
+    }
+
+    fn read_list(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Malformed> {
+        // The last of several lists counts, as it does for most parsers.
+        self.messages.clear();
+        let is_list = cursor.peek() == b'[';
+        let start = cursor.at;
+        if is_list {
+            cursor.takes(b'[');
+            while cursor.item(self.messages.is_empty())? {
+                self.read_message(cursor)?;
+            }
+        } else if cursor.peek() == b'"' {
+            self.read_message(cursor)?;
+        } else {
+            cursor.value()?;
+        }
+        self.list = Some(Value::at(self.body, &(start..cursor.at)));
+        Ok(())
+    }
+
+    fn read_message(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Malformed> {
+        cursor.peek();
+        let start = cursor.at;
+        let head = chain::message(cursor)?;
+        let before = self.messages.last().map(|message| message.link).unwrap_or_default();
+        let link = chain::link(before, head.hash);
+        self.messages.push(Message { span: start..cursor.at, role: head.role, link });
+        Ok(())
+    }
+
+    /// The model that is asked for; empty if none is named.
+    pub fn model(&self) -> Cow<'a, str> {
+        self.model.and_then(Value::text).unwrap_or_default()
+    }
+
+    /// The conversation is kept by the provider, and the request holds only what is new in it.
+    pub fn is_stored_elsewhere(&self) -> bool {
+        self.previous.is_some_and(Value::is_string)
+    }
+
+    /// The answer that a request goes on from, where the provider keeps the conversation.
+    pub fn previous_response_id(&self) -> Option<Cow<'a, str>> {
+        self.previous.and_then(Value::text)
+    }
+
+    /// The links of all messages, for comparing with the next request.
+    pub fn links(&self) -> Vec<Link> {
+        self.messages.iter().map(|message| message.link).collect()
+    }
+
+    /// What the agent was asked to do: the first text of a person.
+    pub fn task(&self) -> Option<Cow<'a, str>> {
+        let mut parts = Vec::new();
+        for message in self.messages.iter().filter(|message| message.role == Role::User) {
+            (self.dialect.read)(Value::at(self.body, &message.span), &mut parts);
+            for part in parts.drain(..) {
+                if let Part::Said(text) = part {
+                    return Some(text);
+                }
+            }
+        }
+        None
+    }
+
+    /// What the messages from `from` on say, in order.
+    pub(crate) fn parts(&self, from: usize) -> Vec<Part<'a>> {
+        let mut parts = Vec::new();
+        for message in self.messages.get(from..).unwrap_or_default() {
+            (self.dialect.read)(Value::at(self.body, &message.span), &mut parts);
+        }
+        parts
+    }
+}

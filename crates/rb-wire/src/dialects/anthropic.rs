@@ -1,0 +1,179 @@
+//! Anthropic Messages: content blocks, with the answers of tools inside the user's messages.
+
+use super::{Dialect, Part, input, result, say, think};
+use crate::answer::{Draft, Fault};
+use crate::json::{Value, quoted};
+use crate::steer::Channel;
+use crate::usage::TokenUse;
+
+/// The event that tells a silent client that the stream is alive.
+pub const PING: &[u8] = b"event: ping\ndata: {\"type\": \"ping\"}\n\n";
+
+pub(super) const DIALECT: Dialect = Dialect {
+    id: "anthropic",
+    summary: "Anthropic Messages, as Claude Code and the Anthropic SDKs speak it.",
+    path: "/v1/messages",
+    channels: &[Channel::SystemMessage, Channel::TextBlock],
+    list: "messages",
+    system: Some("system"),
+    read,
+    on_event,
+    on_body,
+    error_kind,
+    error_body,
+    error_event,
+};
+
+fn read<'a>(message: Value<'a>, parts: &mut Vec<Part<'a>>) {
+    let Some(content) = message.get("content") else { return };
+    match message.word("role") {
+        b"user" => match content.text() {
+            Some(text) => say(text, parts),
+            None => content.items().for_each(|block| read_user(block, parts)),
+        },
+        b"assistant" => match content.text() {
+            Some(text) => think(text, parts),
+            None => content.items().for_each(|block| read_assistant(block, parts)),
+        },
+        _ => {}
+    }
+}
+
+fn read_user<'a>(block: Value<'a>, parts: &mut Vec<Part<'a>>) {
+    match block.word("type") {
+        b"text" => say(block.text_of("text"), parts),
+        b"tool_result" => read_result(block, parts),
+        _ => {}
+    }
+}
+
+fn read_assistant<'a>(block: Value<'a>, parts: &mut Vec<Part<'a>>) {
+    match block.word("type") {
+        b"text" => think(block.text_of("text"), parts),
+        b"thinking" => think(block.text_of("thinking"), parts),
+        b"tool_use" | b"server_tool_use" | b"mcp_tool_use" => parts.push(Part::Call {
+            id: block.text_of("id"),
+            tool: block.text_of("name"),
+            input: input(block.get("input")),
+        }),
+        kind if kind.ends_with(b"_tool_result") => read_result(block, parts),
+        _ => {}
+    }
+}
+
+fn read_result<'a>(block: Value<'a>, parts: &mut Vec<Part<'a>>) {
+    let (text, failed) = result::text(block.get("content"));
+    let is_error = failed || block.get("is_error").is_some_and(Value::is_true);
+    parts.push(Part::Result { id: block.text_of("tool_use_id"), text, is_error });
+}
+
+fn on_event(draft: &mut Draft, event: Value<'_>) {
+    match event.word("type") {
+        b"message_start" => {
+            let Some(message) = event.get("message") else { return };
+            draft.names(message);
+            read_usage(draft, message.get("usage"));
+        }
+        b"content_block_start" => {
+            let slot = event.get("index").and_then(Value::count).unwrap_or_default();
+            if let Some(block) = event.get("content_block") {
+                start_block(draft, slot, block);
+            }
+        }
+        b"content_block_delta" => {
+            let slot = event.get("index").and_then(Value::count).unwrap_or_default();
+            let Some(delta) = event.get("delta") else { return };
+            match delta.word("type") {
+                b"text_delta" => draft.thinks(&delta.text_of("text")),
+                b"thinking_delta" => draft.thinks(&delta.text_of("thinking")),
+                b"input_json_delta" => draft.gives(slot, &delta.text_of("partial_json")),
+                _ => {}
+            }
+        }
+        b"message_delta" => {
+            if let Some(delta) = event.get("delta") {
+                draft.stops(&delta.text_of("stop_reason"));
+            }
+            read_usage(draft, event.get("usage"));
+        }
+        b"message_stop" => draft.answer.is_complete = true,
+        b"error" => read_error(draft, event),
+        _ => {}
+    }
+}
+
+fn start_block(draft: &mut Draft, slot: u64, block: Value<'_>) {
+    match block.word("type") {
+        b"text" => draft.begins_text(&block.text_of("text")),
+        b"thinking" => draft.begins_text(&block.text_of("thinking")),
+        b"tool_use" | b"server_tool_use" | b"mcp_tool_use" => {
+            draft.asks(slot, &block.text_of("id"), &block.text_of("name"), true);
+            // The input of a streamed call comes in pieces behind an empty object.
+            let whole = block.get("input").map(Value::bytes).filter(|json| *json != b"{}");
+            draft.gives(slot, &String::from_utf8_lossy(whole.unwrap_or_default()));
+        }
+        _ => {}
+    }
+}
+
+fn on_body(draft: &mut Draft, body: Value<'_>) {
+    if body.word("type") == b"error" {
+        read_error(draft, body);
+        return;
+    }
+    draft.names(body);
+    for (slot, block) in (0..).zip(body.get("content").into_iter().flat_map(Value::items)) {
+        start_block(draft, slot, block);
+    }
+    draft.stops(&body.text_of("stop_reason"));
+    read_usage(draft, body.get("usage"));
+    draft.answer.is_complete = draft.answer.stop.is_some();
+}
+
+/// Counts are totals so far: a later one takes the place of an earlier one, and one that is absent changes nothing.
+fn read_usage(draft: &mut Draft, usage: Option<Value<'_>>) {
+    let Some(usage) = usage.filter(|usage| usage.is_object()) else { return };
+    let known = draft.answer.usage.get_or_insert_with(TokenUse::default);
+    for (key, value) in usage.members() {
+        match (key, value.count()) {
+            (b"input_tokens", Some(count)) => known.fresh = count,
+            (b"cache_read_input_tokens", Some(count)) => known.cache_read = count,
+            (b"cache_creation_input_tokens", Some(count)) => known.cache_write = count,
+            (b"output_tokens", Some(count)) => known.output = count,
+            (b"cache_creation", None) => {
+                let hour = value.get("ephemeral_1h_input_tokens").and_then(Value::count);
+                known.cache_write_hour = hour.unwrap_or(known.cache_write_hour);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn read_error(draft: &mut Draft, event: Value<'_>) {
+    let error = event.get("error");
+    let text = |name| error.map(|error| error.text_of(name).into_owned()).unwrap_or_default();
+    draft.answer.fault = Some(Fault { kind: text("type"), message: text("message") });
+}
+
+fn error_kind(status: u16) -> &'static str {
+    match status {
+        401 => "authentication_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        504 => "timeout_error",
+        529 => "overloaded_error",
+        500..=599 => "api_error",
+        _ => "invalid_request_error",
+    }
+}
+
+fn error_body(kind: &str, message: &str) -> String {
+    let (kind, message) = (quoted(kind), quoted(message));
+    format!(r#"{{"type":"error","error":{{"type":{kind},"message":{message}}}}}"#)
+}
+
+fn error_event(kind: &str, message: &str) -> String {
+    format!("event: error\ndata: {}\n\n", error_body(kind, message))
+}

@@ -1,0 +1,189 @@
+//! OpenAI Chat Completions: a message each for the user, the model and every answer of a tool.
+
+use super::{Dialect, Part, input, result, say, think};
+use crate::answer::{Draft, Fault};
+use crate::json::{Value, quoted};
+use crate::steer::Channel;
+use crate::usage::TokenUse;
+
+pub(super) const DIALECT: Dialect = Dialect {
+    id: "openai-chat",
+    summary: "OpenAI Chat Completions, which most other servers speak too.",
+    path: "/chat/completions",
+    channels: &[Channel::DeveloperMessage, Channel::SystemMessage, Channel::UserMessage],
+    list: "messages",
+    system: None,
+    read,
+    on_event,
+    on_body,
+    error_kind,
+    error_body,
+    error_event,
+};
+
+fn read<'a>(message: Value<'a>, parts: &mut Vec<Part<'a>>) {
+    match message.word("role") {
+        b"user" => texts(message.get("content"), |text| say(text, parts)),
+        b"assistant" => read_assistant(message, parts),
+        b"tool" => {
+            let (text, is_error) = result::text(message.get("content"));
+            parts.push(Part::Result { id: message.text_of("tool_call_id"), text, is_error });
+        }
+        b"function" => {
+            let (text, is_error) = result::text(message.get("content"));
+            parts.push(Part::Result { id: message.text_of("name"), text, is_error });
+        }
+        _ => {}
+    }
+}
+
+/// The texts of a content, whether it is one or a list of parts.
+fn texts<'a>(content: Option<Value<'a>>, mut each: impl FnMut(std::borrow::Cow<'a, str>)) {
+    let Some(content) = content else { return };
+    if let Some(text) = content.text() {
+        each(text);
+    }
+    for part in content.items() {
+        match part.word("type") {
+            b"text" => each(part.text_of("text")),
+            b"refusal" => each(part.text_of("refusal")),
+            _ => {}
+        }
+    }
+}
+
+fn read_assistant<'a>(message: Value<'a>, parts: &mut Vec<Part<'a>>) {
+    // Servers of others show the reasoning under one of two names.
+    think(message.text_of("reasoning_content"), parts);
+    think(message.text_of("reasoning"), parts);
+    texts(message.get("content"), |text| think(text, parts));
+    think(message.text_of("refusal"), parts);
+    for call in message.get("tool_calls").into_iter().flat_map(Value::items) {
+        let (tool, input) = tool_and_input(call);
+        parts.push(Part::Call { id: call.text_of("id"), tool, input });
+    }
+    // The way of asking before there were several calls at once: the answer names the function.
+    if let Some(call) = message.get("function_call").filter(|call| call.is_object()) {
+        parts.push(Part::Call {
+            id: call.text_of("name"),
+            tool: call.text_of("name"),
+            input: input(call.get("arguments")),
+        });
+    }
+}
+
+fn tool_and_input(call: Value<'_>) -> (std::borrow::Cow<'_, str>, crate::transcripts::RunInput<'_>) {
+    let (inner, argument) = match call.get("custom") {
+        Some(custom) => (custom, "input"),
+        None => (call.get("function").unwrap_or(call), "arguments"),
+    };
+    (inner.text_of("name"), input(inner.get(argument)))
+}
+
+fn on_event(draft: &mut Draft, chunk: Value<'_>) {
+    if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
+        read_error(draft, error);
+        return;
+    }
+    draft.names(chunk);
+    for choice in chunk.get("choices").into_iter().flat_map(Value::items) {
+        if choice.get("index").and_then(Value::count).unwrap_or_default() != 0 {
+            continue;
+        }
+        if let Some(delta) = choice.get("delta") {
+            read_message(draft, delta);
+        }
+        draft.stops(&choice.text_of("finish_reason"));
+    }
+    read_usage(draft, chunk.get("usage"));
+    draft.answer.is_complete |= draft.answer.stop.is_some();
+}
+
+fn on_body(draft: &mut Draft, body: Value<'_>) {
+    if let Some(error) = body.get("error").filter(|error| !error.is_null()) {
+        read_error(draft, error);
+        return;
+    }
+    draft.names(body);
+    let choice = body.get("choices").and_then(|choices| choices.items().next());
+    if let Some(choice) = choice {
+        if let Some(message) = choice.get("message") {
+            read_message(draft, message);
+        }
+        draft.stops(&choice.text_of("finish_reason"));
+    }
+    read_usage(draft, body.get("usage"));
+    draft.answer.is_complete = draft.answer.stop.is_some();
+}
+
+/// A whole message, or what is new of it.
+fn read_message(draft: &mut Draft, message: Value<'_>) {
+    for name in ["reasoning_content", "reasoning", "content", "refusal"] {
+        draft.thinks(&message.text_of(name));
+    }
+    for (place, call) in (0..).zip(message.get("tool_calls").into_iter().flat_map(Value::items)) {
+        let id = call.text_of("id");
+        // Some servers leave the index out of a piece; then it belongs to the call before, unless it brings a new id.
+        let slot = match call.get("index").and_then(Value::count) {
+            Some(index) => index,
+            None if id.is_empty() => draft.last_slot().unwrap_or(place),
+            None => draft.slot_of(&id).unwrap_or(draft.next_slot()),
+        };
+        let (tool, input) = tool_and_input(call);
+        if !draft.has(slot) {
+            draft.asks(slot, &id, &tool, false);
+        }
+        match input {
+            crate::transcripts::RunInput::Text(text)
+            | crate::transcripts::RunInput::Structured(text) => draft.gives(slot, &text),
+            crate::transcripts::RunInput::None => {}
+        }
+    }
+}
+
+fn read_usage(draft: &mut Draft, usage: Option<Value<'_>>) {
+    let Some(usage) = usage.filter(|usage| usage.is_object()) else { return };
+    let count = |value: Option<Value<'_>>| value.and_then(Value::count);
+    let details = usage.get("prompt_tokens_details");
+    let of_details = |name| count(details.and_then(|details| details.get(name)));
+    let read = of_details("cached_tokens").or_else(|| count(usage.get("prompt_cache_hit_tokens")));
+    let (read, write) =
+        (read.unwrap_or_default(), of_details("cache_write_tokens").unwrap_or_default());
+    let prompt = count(usage.get("prompt_tokens")).unwrap_or_default();
+    draft.answer.usage = Some(TokenUse {
+        fresh: prompt.saturating_sub(read).saturating_sub(write),
+        cache_read: read,
+        cache_write: write,
+        cache_write_hour: 0,
+        output: count(usage.get("completion_tokens")).unwrap_or_default(),
+    });
+}
+
+fn read_error(draft: &mut Draft, error: Value<'_>) {
+    let kind = [error.text_of("code"), error.text_of("type")].into_iter().find(|k| !k.is_empty());
+    let message = error.text().unwrap_or_else(|| error.text_of("message"));
+    draft.answer.fault =
+        Some(Fault { kind: kind.unwrap_or_default().into(), message: message.into() });
+}
+
+/// What OpenAI calls errors, in both of its protocols.
+pub(super) fn error_kind(status: u16) -> &'static str {
+    match status {
+        401 => "authentication_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        429 => "rate_limit_error",
+        500..=599 => "server_error",
+        _ => "invalid_request_error",
+    }
+}
+
+pub(super) fn error_body(kind: &str, message: &str) -> String {
+    let (kind, message) = (quoted(kind), quoted(message));
+    format!(r#"{{"error":{{"message":{message},"type":{kind},"param":null,"code":null}}}}"#)
+}
+
+/// There is no event for errors in this protocol; clients look for the field.
+fn error_event(kind: &str, message: &str) -> String {
+    format!("data: {}\n\n", error_body(kind, message))
+}

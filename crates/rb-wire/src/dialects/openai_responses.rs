@@ -1,0 +1,210 @@
+//! OpenAI Responses: a list of items, of which messages are only one kind.
+//!
+//! Every call is an item whose type ends in `_call`. Calls that the agent answers have a `call_id`, and their answer is
+//! an item whose type ends in `_output`; calls that the provider makes itself carry their answer. So kinds of tools
+//! that do not exist yet are read as well.
+
+use std::borrow::Cow;
+
+use super::openai_chat::{error_body, error_kind};
+use super::{Dialect, Part, input, result, say, think};
+use crate::answer::{Draft, Fault};
+use crate::json::{Value, quoted};
+use crate::steer::Channel;
+use crate::transcripts::RunInput;
+use crate::usage::TokenUse;
+
+pub(super) const DIALECT: Dialect = Dialect {
+    id: "openai-responses",
+    summary: "OpenAI Responses, as Codex and the OpenAI Agents SDK speak it.",
+    path: "/responses",
+    channels: &[Channel::DeveloperMessage, Channel::SystemMessage, Channel::UserMessage],
+    list: "input",
+    system: Some("instructions"),
+    read,
+    on_event,
+    on_body,
+    error_kind,
+    error_body,
+    error_event,
+};
+
+fn read<'a>(item: Value<'a>, parts: &mut Vec<Part<'a>>) {
+    if let Some(text) = item.text() {
+        say(text, parts);
+        return;
+    }
+    match item.word("type") {
+        b"" | b"message" => read_message(item, parts),
+        b"reasoning" => {
+            for list in ["summary", "content"] {
+                let texts = item.get(list).into_iter().flat_map(Value::items);
+                texts.for_each(|text| think(text.text_of("text"), parts));
+            }
+        }
+        kind if kind.ends_with(b"_call") => read_call(kind, item, parts),
+        kind if kind.ends_with(b"_output") => {
+            let (text, failed) = result::text(item.get("output").or_else(|| item.get("tools")));
+            parts.push(Part::Result { id: id(item), text, is_error: failed || has_failed(item) });
+        }
+        _ => {}
+    }
+}
+
+fn read_message<'a>(item: Value<'a>, parts: &mut Vec<Part<'a>>) {
+    let is_user = match item.word("role") {
+        b"user" => true,
+        b"assistant" => false,
+        _ => return,
+    };
+    let mut add = |text| if is_user { say(text, parts) } else { think(text, parts) };
+    let Some(content) = item.get("content") else { return };
+    if let Some(text) = content.text() {
+        add(text);
+    }
+    for part in content.items() {
+        match part.word("type") {
+            b"input_text" | b"output_text" | b"text" => add(part.text_of("text")),
+            b"refusal" => add(part.text_of("refusal")),
+            _ => {}
+        }
+    }
+}
+
+fn id(item: Value<'_>) -> Cow<'_, str> {
+    match item.text_of("call_id") {
+        none if none.is_empty() => item.text_of("id"),
+        call_id => call_id,
+    }
+}
+
+fn has_failed(item: Value<'_>) -> bool {
+    matches!(item.word("status"), b"failed" | b"incomplete")
+        || item.get("error").is_some_and(|error| !error.is_null())
+}
+
+fn tool<'a>(kind: &'a [u8], item: Value<'a>) -> Cow<'a, str> {
+    match item.text_of("name") {
+        none if none.is_empty() => {
+            String::from_utf8_lossy(kind.strip_suffix(b"_call").unwrap_or(kind))
+        }
+        name => name,
+    }
+}
+
+fn argument(item: Value<'_>) -> RunInput<'_> {
+    const NAMES: [&str; 7] =
+        ["arguments", "input", "action", "operation", "code", "queries", "prompt"];
+    input(NAMES.iter().find_map(|name| item.get(name)).filter(|value| !value.is_null()))
+}
+
+fn read_call<'a>(kind: &'a [u8], item: Value<'a>, parts: &mut Vec<Part<'a>>) {
+    parts.push(Part::Call { id: id(item), tool: tool(kind, item), input: argument(item) });
+    let is_answered_elsewhere = item.get("call_id").is_some_and(Value::is_string);
+    if is_answered_elsewhere {
+        return;
+    }
+    let is_empty = |value: &Value<'_>| value.is_null();
+    let answer = ["output", "outputs", "results", "error"].iter().find_map(|name| {
+        item.get(name).filter(|value| !is_empty(value))
+    });
+    let (text, failed) = result::text(answer);
+    parts.push(Part::Result { id: id(item), text, is_error: failed || has_failed(item) });
+}
+
+fn on_event(draft: &mut Draft, event: Value<'_>) {
+    match event.word("type") {
+        b"response.created" => {
+            if let Some(response) = event.get("response") {
+                draft.names(response);
+            }
+        }
+        b"response.output_item.done" => {
+            let slot = event.get("output_index").and_then(Value::count).unwrap_or_default();
+            if let Some(item) = event.get("item") {
+                read_item(draft, slot, item);
+            }
+        }
+        b"response.completed" | b"response.failed" | b"response.incomplete" => {
+            if let Some(response) = event.get("response") {
+                read_end(draft, response);
+            }
+        }
+        b"error" => read_error(draft, event.get("error").unwrap_or(event)),
+        _ => {}
+    }
+}
+
+fn on_body(draft: &mut Draft, body: Value<'_>) {
+    if body.word("object") != b"response"
+        && let Some(error) = body.get("error").filter(|error| !error.is_null())
+    {
+        read_error(draft, error);
+        return;
+    }
+    draft.names(body);
+    for (slot, item) in (0..).zip(body.get("output").into_iter().flat_map(Value::items)) {
+        read_item(draft, slot, item);
+    }
+    read_end(draft, body);
+}
+
+/// An item is told whole when it is done, so its pieces need not be kept.
+fn read_item(draft: &mut Draft, slot: u64, item: Value<'_>) {
+    let mut parts = Vec::new();
+    read(item, &mut parts);
+    for part in parts {
+        match part {
+            Part::Thought(text) => draft.begins_text(&text),
+            Part::Call { id, tool, input } => {
+                let is_structured = matches!(input, RunInput::Structured(_));
+                draft.asks(slot, &id, &tool, is_structured);
+                match input {
+                    RunInput::Text(text) | RunInput::Structured(text) => draft.gives(slot, &text),
+                    RunInput::None => {}
+                }
+            }
+            Part::Said(_) | Part::Result { .. } => {}
+        }
+    }
+}
+
+fn read_end(draft: &mut Draft, response: Value<'_>) {
+    draft.names(response);
+    let reason = response.get("incomplete_details").map(|why| why.text_of("reason"));
+    let reason = reason.filter(|reason| !reason.is_empty());
+    draft.stops(&reason.unwrap_or_else(|| response.text_of("status")));
+    if let Some(error) = response.get("error").filter(|error| !error.is_null()) {
+        read_error(draft, error);
+    }
+    if let Some(usage) = response.get("usage").filter(|usage| usage.is_object()) {
+        let count = |value: Option<Value<'_>>| value.and_then(Value::count).unwrap_or_default();
+        let details = usage.get("input_tokens_details");
+        let of_details = |name| count(details.and_then(|details| details.get(name)));
+        let (read, write) = (of_details("cached_tokens"), of_details("cache_write_tokens"));
+        draft.answer.usage = Some(TokenUse {
+            fresh: count(usage.get("input_tokens")).saturating_sub(read).saturating_sub(write),
+            cache_read: read,
+            cache_write: write,
+            cache_write_hour: 0,
+            output: count(usage.get("output_tokens")),
+        });
+    }
+    draft.answer.is_complete = true;
+}
+
+fn read_error(draft: &mut Draft, error: Value<'_>) {
+    let kind = [error.text_of("code"), error.text_of("type")].into_iter().find(|k| !k.is_empty());
+    draft.answer.fault = Some(Fault {
+        kind: kind.unwrap_or_default().into(),
+        message: error.text_of("message").into(),
+    });
+}
+
+fn error_event(kind: &str, message: &str) -> String {
+    let (kind, message) = (quoted(kind), quoted(message));
+    format!(
+        "event: response.failed\ndata: {{\"type\":\"response.failed\",\"response\":{{\"object\":\"response\",\
+         \"status\":\"failed\",\"error\":{{\"code\":{kind},\"message\":{message}}}}}}}\n\n"
+    )
+}

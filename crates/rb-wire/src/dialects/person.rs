@@ -1,0 +1,79 @@
+//! What of a text on the user's side a person wrote.
+//!
+//! Harnesses speak in the user's name: reminders, the working folder, instructions from files. Monitors that start anew
+//! when a person speaks must not take that for a person, nor our own guidance.
+
+use rb_engine::guidance::fragment::FRAGMENT_MARK;
+
+/// Texts of a harness that stand between a tag and its end; a person's words may follow.
+const TAGS: [&str; 12] = [
+    "system-reminder",
+    "environment_context",
+    "environment_details",
+    "user_instructions",
+    "permissions instructions",
+    "collaboration_mode",
+    "turn_aborted",
+    "local-command-caveat",
+    "local-command-stdout",
+    "command-message",
+    "task-notification",
+    "INSTRUCTIONS",
+];
+
+/// How texts begin that are of a harness as a whole.
+const OPENINGS: [&str; 3] =
+    [FRAGMENT_MARK, "# AGENTS.md instructions", "[Request interrupted by user"];
+
+/// The words of a person in a text, without what stands before and behind them; empty if there are none.
+pub(super) fn own_words(text: &str) -> &str {
+    let mut rest = text.trim();
+    'passing: loop {
+        if OPENINGS.iter().any(|opening| rest.starts_with(opening)) {
+            return "";
+        }
+        for tag in TAGS {
+            let opened = rest.strip_prefix('<').and_then(|rest| rest.strip_prefix(tag));
+            let Some(inside) = opened.and_then(|rest| rest.strip_prefix('>')) else { continue };
+            let end = format!("</{tag}>");
+            let Some(at) = inside.find(&end) else { return "" };
+            rest = inside[at + end.len()..].trim_start();
+            continue 'passing;
+        }
+        return without_reminder_behind(rest);
+    }
+}
+
+/// A reminder may be glued to the end of what a person wrote.
+fn without_reminder_behind(text: &str) -> &str {
+    let (open, close) = ("<system-reminder>", "</system-reminder>");
+    match (text.ends_with(close), text.rfind(open)) {
+        (true, Some(at)) => text[..at].trim_end(),
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_persons_words_are_left() {
+        let cases = [
+            ("  fix the bug\n", "fix the bug"),
+            ("<system-reminder>\nbe brief\n</system-reminder>", ""),
+            ("<system-reminder>a</system-reminder>\n<system-reminder>b</system-reminder>\nhi", "hi"),
+            ("hi\n<system-reminder>a</system-reminder>", "hi"),
+            ("<environment_context>\n<cwd>/w</cwd>\n</environment_context>", ""),
+            ("<environment_context>cut off", ""),
+            ("# AGENTS.md instructions for /w\n\n<INSTRUCTIONS>x</INSTRUCTIONS>", ""),
+            ("[REASONBLOCKS]\nThe run monitor …", ""),
+            ("<b>bold</b> words of mine", "<b>bold</b> words of mine"),
+            ("why does <system-reminder> show up?", "why does <system-reminder> show up?"),
+            ("", ""),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(own_words(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What a tool answered, as one text: answers come as strings, as lists of blocks and as objects of many kinds.
+
+use std::borrow::Cow;
+
+use crate::json::Value;
+
+/// How deep blocks may hold blocks.
+const DEPTH_MAX: usize = 3;
+
+/// The text of an answer, and whether the answer itself says that the call failed.
+pub(super) fn text(value: Option<Value<'_>>) -> (Cow<'_, str>, bool) {
+    let Some(value) = value else { return (Cow::Borrowed(""), false) };
+    let mut found = Found::default();
+    found.look(value, 0);
+    let text = match <[Cow<'_, str>; 1]>::try_from(found.texts) {
+        Ok([only]) => only,
+        Err(several) => Cow::Owned(several.join("\n")),
+    };
+    match wrapped(&text) {
+        Some((inner, failed)) => (Cow::Owned(inner), failed),
+        None => (text, found.failed),
+    }
+}
+
+#[derive(Default)]
+struct Found<'a> {
+    texts: Vec<Cow<'a, str>>,
+    failed: bool,
+}
+
+impl<'a> Found<'a> {
+    fn look(&mut self, value: Value<'a>, depth: usize) {
+        if depth > DEPTH_MAX {
+            return;
+        }
+        if let Some(text) = value.text() {
+            if !text.is_empty() {
+                self.texts.push(text);
+            }
+            return;
+        }
+        for item in value.items() {
+            self.look(item, depth + 1);
+        }
+        for (key, member) in value.members() {
+            match key {
+                b"text" | b"title" | b"url" | b"stdout" | b"stderr" | b"logs" | b"error_code"
+                | b"message" | b"content" => self.look(member, depth + 1),
+                b"type" => self.failed |= member.inside().ends_with(b"_error"),
+                b"return_code" | b"exit_code" => {
+                    self.failed |= member.number().is_some_and(|code| code != 0);
+                }
+                b"outcome" => {
+                    self.failed |= member.word("type") == b"timeout";
+                    self.failed |=
+                        member.get("exit_code").and_then(Value::number).is_some_and(|c| c != 0);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// What stands in the wrapping that Codex puts around the output of a command: `{"output", "metadata": {"exit_code"}}`.
+fn wrapped(text: &str) -> Option<(String, bool)> {
+    if !text.starts_with("{\"output\":") {
+        return None;
+    }
+    let value = Value::parse(text.as_bytes())?;
+    let code = value.get("metadata")?.get("exit_code")?.number()?;
+    Some((value.get("output")?.text()?.into_owned(), code != 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_become_one_text() {
+        let cases = [
+            (r#""plain""#, "plain", false),
+            (r#"[{"type":"text","text":"a"},{"type":"image","source":{}},{"type":"text","text":"b"}]"#, "a\nb", false),
+            (r#"[{"type":"web_search_result","title":"T","url":"u","encrypted_content":"E"}]"#, "T\nu", false),
+            (r#"{"type":"web_search_tool_result_error","error_code":"max_uses_exceeded"}"#, "max_uses_exceeded", true),
+            (r#"{"type":"code_execution_result","stdout":"1\n","stderr":"","return_code":0}"#, "1\n", false),
+            (r#"{"type":"code_execution_result","stdout":"","stderr":"bad","return_code":2}"#, "bad", true),
+            (r#"[{"stdout":"o","stderr":"e","outcome":{"type":"exit","exit_code":1}}]"#, "o\ne", true),
+            (r#"[{"stdout":"o","stderr":"","outcome":{"type":"timeout"}}]"#, "o", true),
+            (r#""{\"output\":\"no such file\",\"metadata\":{\"exit_code\":1,\"duration_seconds\":0.1}}""#, "no such file", true),
+            (r#""{\"output\":\"mine\"}""#, r#"{"output":"mine"}"#, false),
+            ("null", "", false),
+            ("7", "", false),
+        ];
+        for (json, expected, failed) in cases {
+            let value = Value::parse(json.as_bytes());
+            assert_eq!(text(value), (Cow::Borrowed(expected), failed), "{json}");
+        }
+    }
+}

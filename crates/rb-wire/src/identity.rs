@@ -1,0 +1,158 @@
+//! Which run a request belongs to, by what the client says of itself.
+//!
+//! Clients name their sessions in headers or in the body. Where none does, the caller looks for a conversation with the
+//! same beginning, by the links of its messages. Names come from outside: they are short and plain, or they are ignored.
+
+use std::borrow::Cow;
+
+use crate::chat::Chat;
+use crate::json::Value;
+
+/// Names a run in any client that can set a header.
+pub const RUN_HEADER: &str = "x-reasonblocks-run-id";
+
+const NAME_BYTES_MAX: usize = 256;
+
+/// The name of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunName {
+    /// Who gave the name. Names of different sources do not mean the same run.
+    pub source: Source,
+    /// The name; that of a sub-agent is `<session>/<agent>`.
+    pub id: String,
+    /// The name of the run that started this one, from the same source.
+    pub parent: Option<String>,
+}
+
+/// Where the name of a run comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The header [`RUN_HEADER`].
+    Header,
+    /// The headers of Claude Code.
+    ClaudeCode,
+    /// The headers of Codex.
+    Codex,
+    /// `prompt_cache_key` in the body.
+    CacheKey,
+    /// `metadata.user_id` in the body.
+    UserId,
+}
+
+/// The run that a request names, given how to look up a header by its lower-case name.
+pub fn run_name<'h>(
+    header: impl Fn(&str) -> Option<&'h str>,
+    chat: Option<&Chat<'_>>,
+) -> Option<RunName> {
+    let named = |name: &str| header(name).map(str::trim).filter(|name| is_name(name));
+    let alone = |source, id: &str| RunName { source, id: id.to_owned(), parent: None };
+    if let Some(id) = named(RUN_HEADER) {
+        return Some(alone(Source::Header, id));
+    }
+    if let Some(session) = named("x-claude-code-session-id") {
+        let agent = named("x-claude-code-agent-id");
+        let elder = named("x-claude-code-parent-agent-id");
+        return Some(member(Source::ClaudeCode, session, agent, elder));
+    }
+    // A thread of Codex is one conversation; its session may hold several. Older ones know only the session.
+    let names = ["thread-id", "thread_id", "session-id", "session_id"];
+    if let Some(id) = names.into_iter().find_map(named) {
+        let parent = named("x-codex-parent-thread-id").map(str::to_owned);
+        return Some(RunName { source: Source::Codex, id: id.to_owned(), parent });
+    }
+    let chat = chat?;
+    if let Some(key) = chat.cache_key.and_then(Value::text).filter(|key| is_uuid(key)) {
+        return Some(alone(Source::CacheKey, &key));
+    }
+    let user = chat.metadata?.get("user_id")?.text()?;
+    session_of_user(&user).map(|session| alone(Source::UserId, &session))
+}
+
+/// A run within a session: the session's own, or that of an agent in it.
+fn member(source: Source, session: &str, agent: Option<&str>, elder: Option<&str>) -> RunName {
+    let within = |agent: &str| format!("{session}/{agent}");
+    let Some(agent) = agent else {
+        return RunName { source, id: session.to_owned(), parent: None };
+    };
+    let parent = elder.map_or_else(|| session.to_owned(), within);
+    RunName { source, id: within(agent), parent: Some(parent) }
+}
+
+/// The session in a user id that is JSON, or that ends in one as those of older clients do.
+fn session_of_user(user: &str) -> Option<Cow<'_, str>> {
+    let session = match Value::parse(user.as_bytes()).filter(|value| value.is_object()) {
+        Some(object) => object.get("session_id")?.text()?,
+        None => Cow::Borrowed(user.rsplit_once("_session_")?.1),
+    };
+    is_name(&session).then_some(session)
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.bytes().all(|b| b.is_ascii_graphic())
+}
+
+/// A key for the cache may be shared by many conversations; only one that nobody else can have names a run.
+fn is_uuid(key: &str) -> bool {
+    let groups: Vec<&str> = key.split('-').collect();
+    groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12])
+        && groups.iter().all(|group| group.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialects::{anthropic, by_id};
+
+    fn check(headers: &[(&str, &str)], dialect: &str, body: &str, expected: Option<(Source, &str, Option<&str>)>) {
+        let dialect = by_id(dialect).expect("a dialect");
+        let chat = Chat::scan(dialect, body.as_bytes()).expect("a body");
+        let find = |name: &str| headers.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
+        let found = run_name(find, Some(&chat));
+        let found = found.as_ref().map(|run| (run.source, run.id.as_str(), run.parent.as_deref()));
+        assert_eq!(found, expected, "{headers:?} {body}");
+    }
+
+    const UUID: &str = "01997ea4-a70d-7da3-8c20-c736db82a7c5";
+
+    #[test]
+    fn headers_name_the_run_before_the_body_does() {
+        let body = r#"{"metadata":{"user_id":"{\"session_id\":\"u\"}"}}"#;
+        let claude = ("x-claude-code-session-id", "s");
+        let cases: [(&[(&str, &str)], _); 9] = [
+            (&[claude, ("x-reasonblocks-run-id", " r1 ")], Some((Source::Header, "r1", None))),
+            (&[claude], Some((Source::ClaudeCode, "s", None))),
+            (&[claude, ("x-claude-code-agent-id", "a")], Some((Source::ClaudeCode, "s/a", Some("s")))),
+            (
+                &[claude, ("x-claude-code-agent-id", "b"), ("x-claude-code-parent-agent-id", "a")],
+                Some((Source::ClaudeCode, "s/b", Some("s/a"))),
+            ),
+            (&[("session-id", "s"), ("thread-id", "t")], Some((Source::Codex, "t", None))),
+            (&[("session_id", "s")], Some((Source::Codex, "s", None))),
+            (
+                &[("thread-id", "t"), ("x-codex-parent-thread-id", "p")],
+                Some((Source::Codex, "t", Some("p"))),
+            ),
+            (&[("x-reasonblocks-run-id", "two words")], Some((Source::UserId, "u", None))),
+            (&[], Some((Source::UserId, "u", None))),
+        ];
+        for (headers, expected) in cases {
+            check(headers, "anthropic", body, expected);
+        }
+    }
+
+    #[test]
+    fn a_body_names_the_run_if_nobody_else_can_have_the_name() {
+        let key = |key: &str| format!(r#"{{"prompt_cache_key":"{key}"}}"#);
+        check(&[], "openai-responses", &key(UUID), Some((Source::CacheKey, UUID, None)));
+        check(&[], "openai-responses", &key("my-app-v1"), None);
+        let user = |user: &str| format!(r#"{{"metadata":{{"user_id":{}}}}}"#, crate::json::quoted(user));
+        let old = format!("user_ab_account__session_{UUID}");
+        check(&[], "anthropic", &user(&old), Some((Source::UserId, UUID, None)));
+        for user_id in ["", "somebody", "{\"session_id\":7}", "{\"session_id\":\"\"}", "{"] {
+            check(&[], "anthropic", &user(user_id), None);
+        }
+        check(&[], "anthropic", r#"{"metadata":7}"#, None);
+        assert_eq!(run_name(|_| None, None), None);
+        assert!(!anthropic::PING.is_empty());
+    }
+}

@@ -1,0 +1,199 @@
+//! From a conversation to steps: the only definition of a step for live requests.
+//!
+//! A *turn* is what the model says and asks for until somebody answers. Each of its calls is a step with its answer; the
+//! first carries the thought and what a person said before. A turn without calls is a step once a person has spoken
+//! after it. What is not over when the request ends, a call without an answer or a person's words without a reply, is
+//! carried to the next request.
+
+use std::borrow::Cow;
+
+use crate::answer::{AskedCall, push};
+use crate::chat::Chat;
+use crate::dialects::Part;
+use crate::transcripts::{RunInput, RunStep};
+
+/// Of each text that waits for the next request, this much is kept.
+pub const CARRIED_BYTES_MAX: usize = 64 << 10;
+/// So many calls wait for their answers.
+pub const WAITING_MAX: usize = 128;
+
+/// What was not over when the last request of a conversation ended. Empty at its beginning.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Carry {
+    /// What a person said that the model has not taken up.
+    pub user_input: String,
+    /// What the model said in a turn that goes on.
+    pub thought: String,
+    /// Calls without an answer.
+    pub calls: Vec<AskedCall>,
+}
+
+/// What is new in a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NewSteps<'a> {
+    /// The steps that are over.
+    pub steps: Vec<RunStep<'a>>,
+    /// What is to be carried to the next request.
+    pub carry: Carry,
+}
+
+/// Reads the messages from `from` on, after what was carried from the request before.
+pub fn read<'a>(chat: &Chat<'a>, from: usize, carry: &'a Carry) -> NewSteps<'a> {
+    let mut turn = Turn::resume(carry);
+    let mut steps = Vec::new();
+    for part in chat.parts(from) {
+        turn.take(part, &mut steps);
+    }
+    let carry = turn.end(&mut steps);
+    NewSteps { steps, carry }
+}
+
+/// What the messages before `at` leave open: for going on from there when the carry itself is lost, or when the history
+/// was edited at that message.
+pub fn carry_at(chat: &Chat<'_>, at: usize) -> Carry {
+    let mut earlier = chat.clone();
+    earlier.messages.truncate(at);
+    read(&earlier, 0, &Carry::default()).carry
+}
+
+#[derive(Default)]
+struct Turn<'a> {
+    user_input: Vec<Cow<'a, str>>,
+    thoughts: Vec<Cow<'a, str>>,
+    calls: Vec<Call<'a>>,
+    /// What a person said after the model: it belongs to the next turn.
+    said_since: Vec<Cow<'a, str>>,
+}
+
+struct Call<'a> {
+    id: Cow<'a, str>,
+    tool: Cow<'a, str>,
+    input: RunInput<'a>,
+    answer: Option<(Cow<'a, str>, bool)>,
+}
+
+impl<'a> Turn<'a> {
+    fn resume(carry: &'a Carry) -> Self {
+        let texts = |text: &'a str| (!text.is_empty()).then_some(Cow::Borrowed(text));
+        let calls = carry.calls.iter().map(|call| Call {
+            id: Cow::Borrowed(&call.id),
+            tool: Cow::Borrowed(&call.tool),
+            input: call.run_input(),
+            answer: None,
+        });
+        let calls: Vec<_> = calls.collect();
+        let thoughts: Vec<_> = texts(&carry.thought).into_iter().collect();
+        let said = texts(&carry.user_input).into_iter().collect();
+        // Words that stand before a turn which has begun are part of it; otherwise they wait for the next one.
+        if calls.is_empty() && thoughts.is_empty() {
+            return Self { said_since: said, ..Self::default() };
+        }
+        Self { user_input: said, thoughts, calls, said_since: Vec::new() }
+    }
+
+    fn take(&mut self, part: Part<'a>, steps: &mut Vec<RunStep<'a>>) {
+        match part {
+            Part::Said(text) => self.said_since.push(text),
+            Part::Thought(text) => {
+                self.begin_another_if_over(steps);
+                self.thoughts.push(text);
+            }
+            Part::Call { id, tool, input } => {
+                // The same call may be carried and come again with the history.
+                self.calls.retain(|call| call.answer.is_some() || call.id != id);
+                self.begin_another_if_over(steps);
+                self.calls.push(Call { id, tool, input, answer: None });
+            }
+            Part::Result { id, text, is_error } => {
+                let answer = Some((text, is_error));
+                let waiting = |call: &&mut Call<'a>| call.answer.is_none() && call.id == id;
+                if let Some(call) = self.calls.iter_mut().find(waiting) {
+                    call.answer = answer;
+                } else {
+                    // The call was made before we looked; what came of it is still worth knowing.
+                    let (tool, input) = (Cow::Borrowed(""), RunInput::None);
+                    self.calls.push(Call { id, tool, input, answer });
+                }
+            }
+        }
+    }
+
+    fn is_begun(&self) -> bool {
+        !self.thoughts.is_empty() || !self.calls.is_empty()
+    }
+
+    /// Somebody has answered, so what the model does next is another turn.
+    fn is_answered(&self) -> bool {
+        !self.said_since.is_empty() || self.calls.iter().any(|call| call.answer.is_some())
+    }
+
+    fn begin_another_if_over(&mut self, steps: &mut Vec<RunStep<'a>>) {
+        if self.is_begun() && !self.is_answered() {
+            return;
+        }
+        let next = Self { user_input: std::mem::take(&mut self.said_since), ..Self::default() };
+        std::mem::replace(self, next).close(steps);
+    }
+
+    fn close(self, steps: &mut Vec<RunStep<'a>>) {
+        if !self.is_begun() {
+            return;
+        }
+        let mut first = RunStep {
+            user_input: joined(self.user_input),
+            thought: joined(self.thoughts),
+            ..RunStep::default()
+        };
+        if self.calls.is_empty() {
+            steps.push(first);
+            return;
+        }
+        for call in self.calls {
+            let (observation, is_error) = call.answer.unwrap_or_default();
+            let base = std::mem::take(&mut first);
+            steps.push(RunStep { tool: call.tool, input: call.input, observation, is_error, ..base });
+        }
+    }
+
+    /// The request has ended: closes the turn if it is over, and gives what waits.
+    fn end(mut self, steps: &mut Vec<RunStep<'a>>) -> Carry {
+        let waits = self.calls.iter().any(|call| call.answer.is_none());
+        let is_over = self.is_begun() && self.is_answered() && !waits;
+        if is_over || !self.is_begun() {
+            let said = std::mem::take(&mut self.said_since);
+            self.close(steps);
+            return Carry { user_input: kept(&joined(said)), ..Carry::default() };
+        }
+        // A call that has its answer while another of the same turn waits is a step already.
+        let (done, open): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.calls).into_iter().partition(|call| call.answer.is_some());
+        if !done.is_empty() {
+            let turn = Turn { calls: done, ..std::mem::take(&mut self) };
+            self.said_since = turn.said_since.clone();
+            turn.close(steps);
+        }
+        self.user_input.append(&mut self.said_since);
+        let calls = open.iter().take(WAITING_MAX);
+        Carry {
+            user_input: kept(&joined(self.user_input)),
+            thought: kept(&joined(self.thoughts)),
+            calls: calls.map(|call| AskedCall::new(&call.id, &call.tool, &call.input)).collect(),
+        }
+    }
+}
+
+fn joined<'a>(texts: Vec<Cow<'a, str>>) -> Cow<'a, str> {
+    match <[Cow<'a, str>; 1]>::try_from(texts) {
+        Ok([only]) => only,
+        Err(several) => Cow::Owned(several.join("\n\n")),
+    }
+}
+
+fn kept(text: &str) -> String {
+    let mut kept = String::new();
+    push(&mut kept, text, CARRIED_BYTES_MAX);
+    kept
+}
+
+#[cfg(test)]
+mod tests;
