@@ -1,0 +1,53 @@
+//! Which forms of guidance a model takes: the best first, less those that it was seen to refuse.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use rb_wire::dialects::Dialect;
+use rb_wire::steer::Channel;
+
+/// Refusals remembered at once; beyond that everything is tried anew.
+const REMEMBERED_MAX: usize = 10_000;
+
+/// What models were seen to refuse.
+#[derive(Default)]
+pub(super) struct Channels {
+    refused: Mutex<HashSet<(String, String, Channel)>>,
+}
+
+impl Channels {
+    /// The channels to try for a model, best first. One that needs a beta is used only where somebody chose it.
+    pub(super) fn of(&self, upstream: &str, model: &str, dialect: &Dialect) -> Vec<Channel> {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = |channel: &Channel| {
+            let place = (upstream.to_owned(), model.to_owned(), *channel);
+            channel.beta().is_none() && !refused.contains(&place)
+        };
+        dialect.channels.iter().copied().filter(taken).collect()
+    }
+
+    /// The provider refused a request with this channel and took it without.
+    pub(super) fn refuse(&self, upstream: &str, model: &str, channel: Channel) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.len() >= REMEMBERED_MAX {
+            refused.clear();
+        }
+        refused.insert((upstream.to_owned(), model.to_owned(), channel));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_channel_is_not_tried_again_with_that_model() {
+        let dialect = rb_wire::dialects::by_id("anthropic").unwrap();
+        let channels = Channels::default();
+        let first = channels.of("anthropic", "old", dialect);
+        assert!(first.len() >= 2, "{first:?}");
+        channels.refuse("anthropic", "old", first[0]);
+        assert_eq!(channels.of("anthropic", "old", dialect), first[1..]);
+        assert_eq!(channels.of("anthropic", "new", dialect), first);
+    }
+}

@@ -1,0 +1,94 @@
+//! The conversations in memory, and how one is found again: by its run, or by the messages it has in common.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use rb_store::RunKey;
+use rb_wire::chain::Link;
+use rb_wire::chat::Chat;
+
+use super::conversation::Conversation;
+use crate::app::App;
+
+/// A request without a name is looked for by its last messages; so many of them, since a turn adds a few.
+const LOOKED_BACK: usize = 64;
+
+/// What is remembered of conversations; the rest is in the store.
+pub(super) struct Conversations {
+    held: Mutex<HashMap<RunKey, Held>>,
+    /// The newest message of each conversation without a name, by organisation.
+    heads: Mutex<HashMap<(String, Link), String>>,
+    count_max: usize,
+}
+
+struct Held {
+    conversation: Arc<Mutex<Conversation>>,
+    used: Instant,
+}
+
+/// Locked for a few lines, never over an await.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Conversations {
+    pub(super) fn new(count_max: usize) -> Self {
+        Self { held: Mutex::default(), heads: Mutex::default(), count_max }
+    }
+
+    /// The conversation of a run, from memory or the store; a new one where there is none. `None` while the store is
+    /// away and nobody knows.
+    pub(super) async fn of(&self, app: &App, run: &RunKey) -> Option<Arc<Mutex<Conversation>>> {
+        if let Some(held) = lock(&self.held).get_mut(run) {
+            held.used = Instant::now();
+            return Some(Arc::clone(&held.conversation));
+        }
+        let stored = app.store.conversation(run).await.ok()?;
+        let read = stored.and_then(|stored| Conversation::read(&stored)).unwrap_or_default();
+        let mut all = lock(&self.held);
+        if all.len() >= self.count_max {
+            forget_older_half(&mut all);
+        }
+        // Somebody else may have been faster; theirs stands.
+        let held = all.entry(run.clone()).or_insert_with(|| Held {
+            conversation: Arc::new(Mutex::new(read)),
+            used: Instant::now(),
+        });
+        Some(Arc::clone(&held.conversation))
+    }
+
+    /// The run whose newest request is the beginning of this one.
+    pub(super) async fn find(&self, app: &App, org: &str, chat: &Chat<'_>) -> Option<RunKey> {
+        let links: Vec<Link> =
+            chat.messages.iter().rev().take(LOOKED_BACK).map(|message| message.link).collect();
+        let known = {
+            let heads = lock(&self.heads);
+            links.iter().find_map(|link| heads.get(&(org.to_owned(), *link)).cloned())
+        };
+        if let Some(run_id) = known {
+            return Some(RunKey { org: org.to_owned(), run_id });
+        }
+        let heads: Vec<String> = links.iter().map(ToString::to_string).collect();
+        let run_id = app.store.conversation_with_head(org, &heads).await.ok()??;
+        Some(RunKey { org: org.to_owned(), run_id })
+    }
+
+    /// The newest message of a conversation has changed.
+    pub(super) fn note_head(&self, run: &RunKey, before: Link, now: Link) {
+        let mut heads = lock(&self.heads);
+        heads.remove(&(run.org.clone(), before));
+        if heads.len() >= self.count_max {
+            heads.clear(); // the store still knows them
+        }
+        heads.insert((run.org.clone(), now), run.run_id.clone());
+    }
+}
+
+fn forget_older_half(all: &mut HashMap<RunKey, Held>) {
+    let mut used: Vec<Instant> = all.values().map(|held| held.used).collect();
+    used.sort_unstable();
+    let Some(middle) = used.get(used.len() / 2).copied() else { return };
+    // One that somebody works on is kept, so that there are never two of it.
+    all.retain(|_, held| held.used > middle || Arc::strong_count(&held.conversation) > 1);
+}

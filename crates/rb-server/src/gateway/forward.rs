@@ -1,0 +1,248 @@
+//! Sending a request on: byte for byte but for what was put in, and once more as it came where the provider refuses
+//! what we changed.
+
+use axum::extract::{Path, Request, State};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
+use axum::response::IntoResponse as _;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Either, Full, LengthLimitError, Limited};
+use hyper::body::Incoming as AnswerBody;
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use rb_wire::answer::AnswerReader;
+use rb_wire::dialects::Dialect;
+
+use super::mode::Mode;
+use super::passing::{Passing, Reader};
+use super::upstreams::Upstream;
+use super::watch::{Incoming, Verdict, Watched, watch};
+use super::{Gateway, headers};
+use crate::app::Shared;
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::outbound;
+
+/// A request as it goes up: bytes that were read, or a stream that nobody looked at.
+type Up = Either<Full<Bytes>, axum::body::Body>;
+
+/// The client for all upstreams.
+pub(super) type Upward = Client<HttpsConnector<HttpConnector>, Up>;
+
+pub(super) fn upward() -> Upward {
+    outbound::client()
+}
+
+type Reply = Response<axum::body::Body>;
+
+pub(super) async fn anthropic(State(app): State<Shared>, request: Request) -> Reply {
+    route(&app, "anthropic", "/anthropic", request).await
+}
+
+pub(super) async fn openai(State(app): State<Shared>, request: Request) -> Reply {
+    route(&app, "openai", "/openai", request).await
+}
+
+pub(super) async fn further(
+    State(app): State<Shared>,
+    Path((name, _)): Path<(String, String)>,
+    request: Request,
+) -> Reply {
+    let before = format!("/up/{name}");
+    route(&app, &name, &before, request).await
+}
+
+async fn route(app: &Shared, name: &str, before: &str, request: Request) -> Reply {
+    let Some(upstream) = app.gateway.upstreams.find(name) else {
+        return ApiError::NotFound("there is no such upstream; name it in the configuration").into_response();
+    };
+    let path = request.uri().path();
+    let path = path.strip_prefix(before).unwrap_or(path).to_owned();
+    let dialect = upstream.dialect_of(&path).filter(|_| request.method() == hyper::Method::POST);
+    let caller = match caller(app, request.headers()).await {
+        Ok(caller) => caller,
+        Err(error) => return refusal(dialect, StatusCode::UNAUTHORIZED, &error),
+    };
+    let Some(uri) = upstream.uri(&path, request.uri().query()) else {
+        return ApiError::BadRequest("this path cannot be sent on".to_owned()).into_response();
+    };
+    let (mut parts, body) = request.into_parts();
+    parts.uri = uri;
+    match dialect {
+        None => through(app, parts, body).await,
+        Some(dialect) => conversation(app, upstream, dialect, &caller, parts, body).await,
+    }
+}
+
+/// Who is calling us. Their `Authorization` is the provider's, so our key stands in a header of its own.
+async fn caller(app: &Shared, given: &HeaderMap) -> Result<Caller, String> {
+    let key = given.get(headers::KEY).and_then(|value| value.to_str().ok());
+    app.keys.caller(key, &*app.store).await.map_err(|_| {
+        format!("a key of this gateway is needed: send it as `{}`", headers::KEY)
+    })
+}
+
+/// A request that is no part of a conversation: passes unread, both ways.
+async fn through(app: &Shared, parts: Parts, body: axum::body::Body) -> Reply {
+    let mut up = hyper::Request::new(Either::Right(body));
+    *up.method_mut() = parts.method;
+    *up.uri_mut() = parts.uri;
+    *up.headers_mut() = headers::to_upstream(&parts.headers);
+    match app.gateway.upward.request(up).await {
+        Ok(answer) => down(answer, Passing::untouched),
+        Err(error) => unreachable_upstream(None, &error),
+    }
+}
+
+async fn conversation(
+    app: &Shared,
+    upstream: &Upstream,
+    dialect: &'static Dialect,
+    caller: &Caller,
+    parts: Parts,
+    body: axum::body::Body,
+) -> Reply {
+    let body = match read(body, app.gateway.config.watched_bytes_max).await {
+        Ok(body) => body,
+        Err(response) => return *response,
+    };
+    let mode = mode_of(&app.gateway, &parts.headers, caller);
+    let incoming = Incoming {
+        caller,
+        upstream: &upstream.name,
+        dialect,
+        headers: &parts.headers,
+        body: &body,
+        mode,
+    };
+    let mut watched = match watch(app, incoming).await {
+        Verdict::Unwatched => None,
+        Verdict::Refused { status, why } => {
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
+            return refusal(Some(dialect), status, &why);
+        }
+        Verdict::Watched(watched) => Some(watched),
+    };
+    let answer = match send(app, &parts, &body, &mut watched).await {
+        Ok(answer) => answer,
+        Err(error) => return unreachable_upstream(Some(dialect), &error),
+    };
+    let Some(mut watched) = watched else { return down(answer, Passing::untouched) };
+    if answer.status().is_success() {
+        watched.accepted(app).await;
+    }
+    let reader = reader_of(&answer, dialect);
+    let pings = dialect.id == "anthropic" && is_stream(answer.headers());
+    let app = Shared::clone(app);
+    down(answer, move |body| {
+        let done = move |answer, is_whole| {
+            tokio::spawn(async move { watched.answered(app, answer, is_whole).await });
+        };
+        Passing::read(body, reader, Box::new(done), pings)
+    })
+}
+
+fn mode_of(gateway: &Gateway, given: &HeaderMap, caller: &Caller) -> Mode {
+    gateway.mode(given, &caller.name)
+}
+
+/// Sends the request as it is to go out; if we changed it and the provider will not have it, as it came.
+async fn send(
+    app: &Shared,
+    parts: &Parts,
+    body: &Bytes,
+    watched: &mut Option<Box<Watched>>,
+) -> Result<Response<AnswerBody>, hyper_util::client::legacy::Error> {
+    let mut passed = headers::to_upstream(&parts.headers);
+    if watched.is_some() {
+        headers::keep_readable_encodings(&mut passed);
+    }
+    let Some(changed) = watched.as_ref().and_then(|watched| watched.body.clone()) else {
+        return app.gateway.upward.request(up(parts, passed, body.clone())).await;
+    };
+    let mut with_beta = passed.clone();
+    if let Some(beta) = watched.as_ref().and_then(|watched| watched.beta) {
+        headers::add_beta(&mut with_beta, beta);
+    }
+    let answer = app.gateway.upward.request(up(parts, with_beta, changed)).await?;
+    if answer.status() != StatusCode::BAD_REQUEST {
+        return Ok(answer);
+    }
+    let plain = app.gateway.upward.request(up(parts, passed, body.clone())).await?;
+    if plain.status() != StatusCode::BAD_REQUEST
+        && let Some(watched) = watched
+    {
+        watched.refused(app).await;
+    }
+    Ok(plain)
+}
+
+fn up(parts: &Parts, passed: HeaderMap, body: Bytes) -> hyper::Request<Up> {
+    let mut request = hyper::Request::new(Either::Left(Full::new(body)));
+    *request.method_mut() = parts.method.clone();
+    *request.uri_mut() = parts.uri.clone();
+    *request.headers_mut() = passed;
+    request
+}
+
+/// An answer with the body as it passes.
+fn down(answer: Response<AnswerBody>, pass: impl FnOnce(AnswerBody) -> Passing) -> Reply {
+    let (parts, body) = answer.into_parts();
+    let mut reply = Response::new(axum::body::Body::new(pass(body)));
+    *reply.status_mut() = parts.status;
+    *reply.headers_mut() = headers::to_client(&parts.headers);
+    reply
+}
+
+fn reader_of(answer: &Response<AnswerBody>, dialect: &'static Dialect) -> Reader {
+    let reader = if is_stream(answer.headers()) {
+        AnswerReader::stream(dialect)
+    } else {
+        AnswerReader::body(dialect)
+    };
+    let encoding = answer.headers().get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
+    Reader::new(encoding, reader)
+}
+
+fn is_stream(given: &HeaderMap) -> bool {
+    let kind = given.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    kind.starts_with("text/event-stream")
+}
+
+/// The whole body of a request that belongs to a conversation.
+async fn read(body: axum::body::Body, bytes_max: usize) -> Result<Bytes, Box<Reply>> {
+    match Limited::new(body, bytes_max).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            Err(Box::new(ApiError::TooLarge { bytes_max }.into_response()))
+        }
+        Err(error) => {
+            let what = format!("the body could not be read: {error}");
+            Err(Box::new(ApiError::BadRequest(what).into_response()))
+        }
+    }
+}
+
+/// An error of ours, in the provider's shape where there is one.
+fn refusal(dialect: Option<&'static Dialect>, status: StatusCode, why: &str) -> Reply {
+    let why = format!("ReasonBlocks gateway: {why}");
+    let body = match dialect {
+        Some(dialect) => dialect.error_body(status.as_u16(), &why),
+        None => serde_json::json!({ "detail": why }).to_string(),
+    };
+    let mut reply = Response::new(axum::body::Body::from(body));
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    reply
+}
+
+fn unreachable_upstream(
+    dialect: Option<&'static Dialect>,
+    error: &hyper_util::client::legacy::Error,
+) -> Reply {
+    tracing::warn!(%error, "the upstream cannot be reached");
+    let why = "the upstream cannot be reached; is its address right, and is there a network?";
+    refusal(dialect, StatusCode::BAD_GATEWAY, why)
+}

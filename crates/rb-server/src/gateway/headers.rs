@@ -1,0 +1,145 @@
+//! Which headers pass: all but those that belong to one connection, and our own.
+
+use axum::http::header::{
+    ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+
+/// Our own headers begin with this; none of them leaves the house.
+const OURS: &str = "x-reasonblocks-";
+
+/// Carries our key, since `Authorization` is the provider's.
+pub(super) const KEY: &str = "x-reasonblocks-key";
+/// Chooses what is done with one request.
+pub(super) const MODE: &str = "x-reasonblocks-mode";
+
+const HOP_BY_HOP: [HeaderName; 5] = [CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
+const HOP_BY_HOP_NAMED: [&str; 3] = ["keep-alive", "proxy-authenticate", "proxy-authorization"];
+
+/// The client's headers, as the upstream gets them. Its host and the length of the body are written anew.
+pub(super) fn to_upstream(headers: &HeaderMap) -> HeaderMap {
+    let mut passed = end_to_end(headers);
+    for name in [HOST, CONTENT_LENGTH, EXPECT] {
+        passed.remove(name);
+    }
+    let ours: Vec<HeaderName> =
+        passed.keys().filter(|name| name.as_str().starts_with(OURS)).cloned().collect();
+    for name in ours {
+        passed.remove(name);
+    }
+    passed
+}
+
+/// The upstream's headers, as the client gets them.
+pub(super) fn to_client(headers: &HeaderMap) -> HeaderMap {
+    end_to_end(headers)
+}
+
+fn end_to_end(headers: &HeaderMap) -> HeaderMap {
+    let mut passed = headers.clone();
+    // What `Connection` lists belongs to the connection too.
+    let listed = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    for name in listed.flat_map(|value| value.split(',')) {
+        passed.remove(name.trim());
+    }
+    for name in HOP_BY_HOP {
+        passed.remove(name);
+    }
+    for name in HOP_BY_HOP_NAMED {
+        passed.remove(name);
+    }
+    passed
+}
+
+/// Of the encodings that a client takes, those that the reader of answers takes too.
+pub(super) fn keep_readable_encodings(headers: &mut HeaderMap) {
+    let Some(given) = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()) else {
+        return;
+    };
+    let readable = |item: &&str| {
+        let name = item.split(';').next().unwrap_or_default().trim();
+        ["gzip", "deflate", "identity"].contains(&name)
+    };
+    let kept: Vec<&str> = given.split(',').map(str::trim).filter(readable).collect();
+    let kept = if kept.is_empty() { "identity".to_owned() } else { kept.join(", ") };
+    if kept != given
+        && let Ok(kept) = HeaderValue::from_str(&kept)
+    {
+        headers.insert(ACCEPT_ENCODING, kept);
+    }
+}
+
+/// Adds to the list of betas that the client asks for.
+pub(super) fn add_beta(headers: &mut HeaderMap, beta: &str) {
+    const BETA: &str = "anthropic-beta";
+    let given: Vec<&str> =
+        headers.get_all(BETA).iter().filter_map(|value| value.to_str().ok()).collect();
+    if given.iter().any(|value| value.split(',').any(|item| item.trim() == beta)) {
+        return;
+    }
+    let all = given.into_iter().chain([beta]).collect::<Vec<_>>().join(",");
+    if let Ok(all) = HeaderValue::from_str(&all) {
+        headers.insert(BETA, all);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(list: &[(&'static str, &'static str)]) -> HeaderMap {
+        list.iter()
+            .map(|(name, value)| {
+                (HeaderName::from_static(name), HeaderValue::from_static(value))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn headers_of_the_connection_and_ours_stay_here() {
+        let given = headers(&[
+            ("host", "localhost"),
+            ("connection", "keep-alive, x-hop"),
+            ("x-hop", "1"),
+            ("keep-alive", "5"),
+            ("transfer-encoding", "chunked"),
+            ("content-length", "3"),
+            ("authorization", "Bearer theirs"),
+            ("x-api-key", "theirs"),
+            ("anthropic-beta", "a,b"),
+            ("x-reasonblocks-key", "ours"),
+            ("x-reasonblocks-run-id", "r"),
+        ]);
+        let passed = to_upstream(&given);
+        let mut names: Vec<&str> = passed.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["anthropic-beta", "authorization", "x-api-key"]);
+    }
+
+    #[test]
+    fn encodings_that_cannot_be_read_are_not_asked_for() {
+        let cases = [
+            ("gzip, deflate, br, zstd", "gzip, deflate"),
+            ("br;q=1.0, gzip;q=0.8", "gzip;q=0.8"),
+            ("br", "identity"),
+            ("gzip", "gzip"),
+        ];
+        for (given, kept) in cases {
+            let mut map = headers(&[("accept-encoding", given)]);
+            keep_readable_encodings(&mut map);
+            assert_eq!(map["accept-encoding"], kept);
+        }
+        let mut none = HeaderMap::new();
+        keep_readable_encodings(&mut none);
+        assert!(none.is_empty());
+    }
+
+    #[test]
+    fn a_beta_is_added_once() {
+        let mut map = headers(&[("anthropic-beta", "a, b")]);
+        add_beta(&mut map, "b");
+        assert_eq!(map["anthropic-beta"], "a, b");
+        add_beta(&mut map, "c");
+        assert_eq!(map["anthropic-beta"], "a, b,c");
+    }
+}

@@ -1,0 +1,254 @@
+//! The gateway: any program that calls Anthropic or OpenAI is steered by changing its base URL.
+//!
+//! A request passes through three hands. [`watch`] finds out which run it belongs to and what is due; [`forward`] sends
+//! it, byte for byte but for what was put in; [`passing`] hands the answer back as it comes and reads along. If any of
+//! them fails, the request goes out as it came and the answer goes back as it came.
+
+/// What runs, keys and days may cost.
+mod budgets;
+/// Which forms of guidance a model takes.
+mod channels;
+/// What is remembered between two requests.
+mod conversation;
+/// The conversations in memory.
+mod conversations;
+/// Sending, and sending once more as it came.
+mod forward;
+/// Which headers pass.
+mod headers;
+/// The cache of a run, and the fuse.
+mod ledger;
+/// Steered, watched, or let through.
+mod mode;
+/// An answer on its way to the client.
+mod passing;
+/// The way from the hot path to the store.
+mod recorder;
+/// Where requests go.
+mod upstreams;
+/// One request, watched.
+mod watch;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::HeaderMap;
+use axum::routing::any;
+use prometheus_client::metrics::counter::Counter;
+use rb_store::{Change, ConversationRow, RunKey, RunStart, Store};
+use rb_wire::chat::Chat;
+use rb_wire::identity::{self, Source};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+pub use budgets::BudgetConfig;
+pub use mode::{Experiment, Mode};
+pub use upstreams::RawUpstream;
+
+use self::budgets::Budgets;
+use self::channels::Channels;
+use self::conversation::Conversation;
+use self::conversations::Conversations;
+use self::forward::Upward;
+use self::recorder::Recorder;
+use self::upstreams::Upstreams;
+use self::watch::Incoming;
+use crate::app::{App, Shared};
+use crate::clock::now_ms;
+use crate::config::ConfigError;
+
+/// Where guidance stands in a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Placement {
+    /// Behind the last words, and from then on always there: the cached beginning stays as it is.
+    #[default]
+    Tail,
+    /// In the system prompt of one request.
+    System,
+}
+
+/// The gateway's settings.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GatewayConfig {
+    /// Anthropic's address: scheme and host, no path.
+    pub anthropic: String,
+    /// OpenAI's address: scheme and host, no path.
+    pub openai: String,
+    /// Further upstreams, under `/up/<name>`.
+    pub upstreams: Vec<RawUpstream>,
+    /// What is done with runs that say nothing else.
+    pub mode: Mode,
+    /// What is done with the runs of single keys, by key id.
+    pub key_modes: BTreeMap<String, Mode>,
+    /// Where guidance stands.
+    pub placement: Placement,
+    /// Splits runs into arms.
+    pub experiment: Option<Experiment>,
+    /// Hard limits.
+    pub budget: BudgetConfig,
+    /// The model for each state of a run, such as `SLOW = "claude-opus-4-8"`; off where nothing is named.
+    pub routing: BTreeMap<String, String>,
+    /// Longer requests pass unread.
+    pub watched_bytes_max: usize,
+}
+
+impl Default for GatewayConfig {
+    fn default() -> Self {
+        Self {
+            anthropic: "https://api.anthropic.com".to_owned(),
+            openai: "https://api.openai.com".to_owned(),
+            upstreams: Vec::new(),
+            mode: Mode::default(),
+            key_modes: BTreeMap::new(),
+            placement: Placement::default(),
+            experiment: None,
+            budget: BudgetConfig::default(),
+            routing: BTreeMap::new(),
+            watched_bytes_max: 64 << 20,
+        }
+    }
+}
+
+/// What the gateway keeps between requests.
+pub(crate) struct Gateway {
+    config: GatewayConfig,
+    upstreams: Upstreams,
+    upward: Upward,
+    channels: Channels,
+    conversations: Conversations,
+    budgets: Budgets,
+    recorder: Recorder,
+    placement: Placement,
+}
+
+impl Gateway {
+    /// Checks the addresses and starts what works in the background.
+    pub(crate) fn new(
+        config: GatewayConfig,
+        store: Arc<dyn Store>,
+        runs_max: usize,
+        lost: Counter,
+    ) -> Result<Self, ConfigError> {
+        Ok(Self {
+            upstreams: Upstreams::new(&config.anthropic, &config.openai, &config.upstreams)?,
+            upward: forward::upward(),
+            channels: Channels::default(),
+            conversations: Conversations::new(runs_max),
+            budgets: Budgets::new(config.budget),
+            recorder: Recorder::start(store, lost),
+            placement: config.placement,
+            config,
+        })
+    }
+
+    /// The run a request belongs to: the one it names, the one it goes on from, or a new one.
+    async fn run_of(
+        &self,
+        app: &App,
+        org: &str,
+        incoming: &Incoming<'_>,
+        chat: &Chat<'_>,
+    ) -> RunKey {
+        let header = |name: &str| incoming.headers.get(name).and_then(|value| value.to_str().ok());
+        if let Some(name) = identity::run_name(header, Some(chat)) {
+            return RunKey { org: org.to_owned(), run_id: run_id(name.source, &name.id) };
+        }
+        if let Some(run) = self.conversations.find(app, org, chat).await {
+            return run;
+        }
+        let run_id = format!("gw-{}", uuid::Uuid::now_v7().simple());
+        RunKey { org: org.to_owned(), run_id }
+    }
+
+    /// What a new run says about itself.
+    fn start_of(
+        &self,
+        incoming: &Incoming<'_>,
+        run: &RunKey,
+        project: &str,
+        chat: &Chat<'_>,
+    ) -> RunStart {
+        let header = |name: &str| incoming.headers.get(name).and_then(|value| value.to_str().ok());
+        let name = identity::run_name(header, Some(chat));
+        let parent = name.and_then(|name| Some(run_id(name.source, &name.parent?)));
+        let mut metadata = Map::new();
+        metadata.insert("mode".to_owned(), Value::from(incoming.mode.name()));
+        metadata.insert("upstream".to_owned(), Value::from(incoming.upstream));
+        if let Some(experiment) = &self.config.experiment {
+            metadata.insert("experiment_id".to_owned(), Value::from(experiment.id.as_str()));
+            metadata.insert("arm".to_owned(), Value::from(experiment.arm(run)));
+        }
+        if let Some(tokens) = self.config.budget.run_tokens {
+            metadata.insert(crate::judge::TOKEN_BUDGET.to_owned(), Value::from(tokens));
+        }
+        if !self.config.routing.is_empty() {
+            let routes = self.config.routing.iter().map(|(state, model)| {
+                (state.clone(), Value::from(model.as_str()))
+            });
+            metadata.insert(crate::judge::MODEL_ROUTING.to_owned(), Value::Object(routes.collect()));
+        }
+        RunStart {
+            run: run.clone(),
+            project: project.to_owned(),
+            at_ms: now_ms(),
+            agent_name: agent_name(incoming.headers),
+            task: chat.task().map(|task| task.chars().take(TASK_CHARS_MAX).collect()).unwrap_or_default(),
+            model: chat.model().into_owned(),
+            framework: "gateway".to_owned(),
+            parent: parent.unwrap_or_default(),
+            metadata,
+            ..RunStart::default()
+        }
+    }
+
+    /// What is done with a run: the request's own word, the arm of an experiment, the key's mode, the default.
+    fn mode(&self, headers: &HeaderMap, key: &str) -> Mode {
+        let asked = headers.get(headers::MODE).and_then(|value| value.to_str().ok());
+        asked
+            .and_then(Mode::from_name)
+            .or_else(|| self.config.key_modes.get(key).copied())
+            .unwrap_or(self.config.mode)
+    }
+
+    /// Queues what is remembered of a conversation for the store.
+    fn save(&self, run: &RunKey, conversation: &Conversation) {
+        let head = conversation.head();
+        self.conversations.note_head(run, head);
+        self.recorder.put(Change::PutConversation(Box::new(ConversationRow {
+            run: run.clone(),
+            head: head.to_string(),
+            state: conversation.write(),
+            at_ms: now_ms(),
+        })));
+    }
+}
+
+const TASK_CHARS_MAX: usize = 4_000;
+
+/// The id of a run that a client names. Names of different origin do not meet.
+fn run_id(source: Source, id: &str) -> String {
+    match source {
+        Source::Header => id.to_owned(),
+        Source::ClaudeCode => format!("claude-code:{id}"),
+        Source::Codex => format!("codex:{id}"),
+        Source::CacheKey => format!("cache-key:{id}"),
+        Source::UserId => format!("user-id:{id}"),
+    }
+}
+
+/// The client's name: the first word of its user agent, without the version.
+fn agent_name(headers: &HeaderMap) -> String {
+    let agent = headers.get("user-agent").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    agent.split(['/', ' ']).next().unwrap_or_default().to_owned()
+}
+
+/// The routes of the gateway.
+pub(crate) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/anthropic/{*path}", any(forward::anthropic))
+        .route("/openai/{*path}", any(forward::openai))
+        .route("/up/{name}/{*path}", any(forward::further))
+}

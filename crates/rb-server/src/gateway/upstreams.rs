@@ -1,0 +1,164 @@
+//! Where requests go: one row an upstream, by the beginning of the path.
+
+use axum::http::Uri;
+use axum::http::uri::{Authority, PathAndQuery, Scheme};
+use rb_wire::dialects::{self, Dialect};
+use serde::Deserialize;
+
+use crate::config::ConfigError;
+
+/// An upstream as the configuration names it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawUpstream {
+    /// The part of the path after `/up/`.
+    pub name: String,
+    /// The protocol spoken there; told by the path of each request if left out.
+    #[serde(default)]
+    pub dialect: String,
+    /// Where it is, with the path that all of its routes begin with, if there is one.
+    pub base_url: String,
+}
+
+/// Where a request may go.
+#[derive(Debug, Clone)]
+pub(crate) struct Upstream {
+    pub(crate) name: String,
+    dialect: Option<&'static Dialect>,
+    scheme: Scheme,
+    authority: Authority,
+    /// Without a slash at its end.
+    path: String,
+}
+
+impl Upstream {
+    /// Checks that the address can be called.
+    pub(crate) fn new(raw: &RawUpstream) -> Result<Self, ConfigError> {
+        let wrong = |wanted| ConfigError::Value {
+            name: "upstreams",
+            value: format!("{} = {}", raw.name, raw.base_url),
+            wanted,
+        };
+        let uri: Uri = raw
+            .base_url
+            .parse()
+            .map_err(|_| wrong("an address such as `https://host/v1` is wanted"))?;
+        let parts = uri.into_parts();
+        let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
+            return Err(wrong("an address with `http://` or `https://` is wanted"));
+        };
+        if scheme != Scheme::HTTP && scheme != Scheme::HTTPS {
+            return Err(wrong("only `http` and `https` can be called"));
+        }
+        let dialect = match raw.dialect.as_str() {
+            "" => None,
+            id => Some(dialects::by_id(id).ok_or_else(|| {
+                wrong("the dialect is one of `anthropic`, `openai-chat`, `openai-responses`")
+            })?),
+        };
+        let path = parts.path_and_query.map(|path| path.path().to_owned()).unwrap_or_default();
+        let path = path.trim_end_matches('/').to_owned();
+        Ok(Self { name: raw.name.clone(), dialect, scheme, authority, path })
+    }
+
+    /// The dialect of a request to that path, if it is one that can be read.
+    pub(crate) fn dialect_of(&self, path: &str) -> Option<&'static Dialect> {
+        let told = dialects::by_path(path)?;
+        match self.dialect {
+            Some(fixed) if fixed.id != told.id => None,
+            Some(_) | None => Some(told),
+        }
+    }
+
+    /// The address of a path there. `None` if the path cannot be written into one.
+    pub(crate) fn uri(&self, path: &str, query: Option<&str>) -> Option<Uri> {
+        let path = match query {
+            Some(query) => format!("{}{path}?{query}", self.path),
+            None => format!("{}{path}", self.path),
+        };
+        Uri::builder()
+            .scheme(self.scheme.clone())
+            .authority(self.authority.clone())
+            .path_and_query(path.parse::<PathAndQuery>().ok()?)
+            .build()
+            .ok()
+    }
+}
+
+/// All upstreams.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Upstreams(Vec<Upstream>);
+
+impl Upstreams {
+    /// The providers' own, at their addresses, and those of the configuration.
+    pub(crate) fn new(
+        anthropic: &str,
+        openai: &str,
+        further: &[RawUpstream],
+    ) -> Result<Self, ConfigError> {
+        let own = [("anthropic", anthropic), ("openai", openai)].map(|(name, base_url)| RawUpstream {
+            name: name.to_owned(),
+            dialect: String::new(),
+            base_url: base_url.to_owned(),
+        });
+        own.iter().chain(further).map(Upstream::new).collect::<Result<_, _>>().map(Self)
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<&Upstream> {
+        self.0.iter().find(|upstream| upstream.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn further() -> Vec<RawUpstream> {
+        vec![RawUpstream {
+            name: "local".to_owned(),
+            dialect: "openai-chat".to_owned(),
+            base_url: "http://127.0.0.1:8000/v1/".to_owned(),
+        }]
+    }
+
+    #[test]
+    fn a_path_is_laid_on_the_base() {
+        let all = Upstreams::new("https://api.anthropic.com", "https://api.openai.com", &further())
+            .unwrap();
+        let cases = [
+            ("anthropic", "/v1/messages", Some("beta=true"), "https://api.anthropic.com/v1/messages?beta=true"),
+            ("openai", "/v1/responses/r%2F1", None, "https://api.openai.com/v1/responses/r%2F1"),
+            ("local", "/chat/completions", None, "http://127.0.0.1:8000/v1/chat/completions"),
+        ];
+        for (name, path, query, uri) in cases {
+            let upstream = all.find(name).unwrap();
+            assert_eq!(upstream.uri(path, query).unwrap().to_string(), uri);
+        }
+        assert!(all.find("other").is_none());
+    }
+
+    #[test]
+    fn only_what_can_be_read_has_a_dialect() {
+        let all = Upstreams::new("http://a", "http://o", &further()).unwrap();
+        let cases = [
+            ("anthropic", "/v1/messages", Some("anthropic")),
+            ("anthropic", "/v1/messages/count_tokens", None),
+            ("anthropic", "/v1/models", None),
+            ("openai", "/v1/chat/completions", Some("openai-chat")),
+            ("openai", "/v1/responses", Some("openai-responses")),
+            ("local", "/chat/completions", Some("openai-chat")),
+            ("local", "/v1/messages", None),
+        ];
+        for (name, path, dialect) in cases {
+            let told = all.find(name).unwrap().dialect_of(path).map(|dialect| dialect.id);
+            assert_eq!(told, dialect, "{name} {path}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_called_is_refused() {
+        for base_url in ["", "api.openai.com", "ftp://host", "http://"] {
+            assert!(Upstreams::new(base_url, "http://o", &[]).is_err(), "{base_url}");
+        }
+    }
+}
