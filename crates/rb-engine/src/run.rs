@@ -102,6 +102,12 @@ impl Plan {
         &self.ask
     }
 
+    /// The same call without the guidance: it was planned and did not reach the model, so none of it counts.
+    #[must_use]
+    pub fn unshown(self) -> Self {
+        Self { fragment: None, route: None, shown: Vec::new(), answered: Vec::new(), ..self }
+    }
+
     /// The pieces of guidance that the fragment shows.
     pub fn shown(&self) -> &[Item] {
         &self.shown

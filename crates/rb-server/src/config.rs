@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::gateway::{GatewayConfig, Mode};
 use crate::prices::Price;
 
 /// As the file says it; every field may be left out. The environment and flags are laid on top before the check.
@@ -57,6 +58,8 @@ pub struct RawConfig {
     pub embedding_key: String,
     /// Prices of models that the table lacks or has wrong.
     pub prices: BTreeMap<String, Price>,
+    /// The gateway.
+    pub gateway: GatewayConfig,
 }
 
 impl Default for RawConfig {
@@ -84,6 +87,7 @@ impl Default for RawConfig {
             embedding_model: "text-embedding-3-small".to_owned(),
             embedding_key: String::new(),
             prices: BTreeMap::new(),
+            gateway: GatewayConfig::default(),
         }
     }
 }
@@ -107,6 +111,7 @@ pub struct Config {
     pub request_timeout: Duration,
     pub embedding: Embedding,
     pub prices: BTreeMap<String, Price>,
+    pub gateway: GatewayConfig,
 }
 
 /// What compares the situations of retrieval.
@@ -148,7 +153,7 @@ pub struct Variable {
 }
 
 /// Every variable that is heeded.
-pub const VARIABLES: [Variable; 16] = [
+pub const VARIABLES: [Variable; 19] = [
     Variable {
         name: "RB_LISTEN",
         about: "where to listen, as `listen`",
@@ -208,6 +213,24 @@ pub const VARIABLES: [Variable; 16] = [
         name: "INTERVENTION_CAP_ENABLED",
         about: "`false` turns the monthly cap off",
         set: |raw, value| set(&mut raw.intervention_cap_enabled, switch(value)?),
+    },
+    Variable {
+        name: "RB_UPSTREAM_ANTHROPIC",
+        about: "Anthropic's address for the gateway: scheme and host, no path",
+        set: |raw, value| set(&mut raw.gateway.anthropic, value.to_owned()),
+    },
+    Variable {
+        name: "RB_UPSTREAM_OPENAI",
+        about: "OpenAI's address for the gateway: scheme and host, no path",
+        set: |raw, value| set(&mut raw.gateway.openai, value.to_owned()),
+    },
+    Variable {
+        name: "RB_MODE",
+        about: "what the gateway does with runs: `steer`, `observe` or `off`",
+        set: |raw, value| {
+            let mode = Mode::from_name(value).ok_or("`steer`, `observe` or `off` is wanted")?;
+            set(&mut raw.gateway.mode, mode)
+        },
     },
     Variable {
         name: "RB_RETENTION_DAYS",
@@ -318,6 +341,7 @@ impl RawConfig {
             request_timeout: Duration::from_secs(self.request_timeout_secs),
             embedding,
             prices: self.prices,
+            gateway: self.gateway,
         })
     }
 }

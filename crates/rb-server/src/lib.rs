@@ -22,6 +22,8 @@ mod doorkeeper;
 mod error;
 /// What happens, told to whoever listens.
 mod events;
+/// Any program that calls a provider, steered by changing its base URL.
+pub mod gateway;
 /// What the server counts.
 mod metrics;
 /// What tokens cost.

@@ -46,6 +46,8 @@ pub(crate) struct Metrics {
     pub(crate) steps: Counter,
     pub(crate) replays: Counter,
     pub(crate) failed_open: Counter,
+    pub(crate) cache_fuses: Counter,
+    pub(crate) telemetry_dropped: Counter,
     pub(crate) live_runs: Gauge,
     pub(crate) streams_open: Gauge,
     pub(crate) cost_usd: Counter<f64, AtomicU64>,
@@ -63,6 +65,8 @@ impl Metrics {
             steps: Counter::default(),
             replays: Counter::default(),
             failed_open: Counter::default(),
+            cache_fuses: Counter::default(),
+            telemetry_dropped: Counter::default(),
             live_runs: Gauge::default(),
             streams_open: Gauge::default(),
             cost_usd: Counter::default(),
@@ -86,6 +90,16 @@ impl Metrics {
             "failed_open",
             "Requests answered without guidance because something failed",
             this.failed_open.clone(),
+        );
+        registry.register(
+            "cache_fuses",
+            "Runs that are steered no more for the sake of their cache",
+            this.cache_fuses.clone(),
+        );
+        registry.register(
+            "telemetry_dropped",
+            "Changes that did not fit into the queue to the store",
+            this.telemetry_dropped.clone(),
         );
         registry.register("live_runs", "Runs whose state is in memory", this.live_runs.clone());
         registry.register("streams_open", "Open event streams", this.streams_open.clone());

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::rows::{FindingRow, KeyRow, PatternRow, ProfileRow, RunKey, StepRow};
+use crate::rows::{ConversationRow, FindingRow, KeyRow, PatternRow, ProfileRow, RunKey, StepRow};
 
 /// One change. Putting replaces what is there under the same key; deleting what is not there touches no row.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,6 +73,8 @@ pub enum Change {
         name: String,
         value: String,
     },
+    /// What the gateway remembers of a conversation; it goes with its run.
+    PutConversation(Box<ConversationRow>),
 }
 
 /// What a run says about itself when it begins. Said again, what is not empty replaces what was there; the time of

@@ -20,7 +20,7 @@ mod sqlite;
 pub use change::{Change, RunStart};
 pub use open::open;
 pub use rows::{
-    Evidence, ExperimentRun, FindingRow, Health, KeyRow, ModelTokens, MonitorHealth, OutcomeClass,
+    ConversationRow, Evidence, ExperimentRun, FindingRow, Health, KeyRow, ModelTokens, MonitorHealth, OutcomeClass,
     PatternRow, ProfileRow, RunAfter, RunFilter, RunKey, RunRow, Scope, StepRow, Tokens, UsageDay,
 };
 
@@ -82,6 +82,11 @@ pub trait Store: Send + Sync + 'static {
     async fn usage(&self, org: &str, since_day: i64) -> Result<Vec<UsageDay>>;
     /// A value kept under a name.
     async fn setting(&self, name: &str) -> Result<Option<String>>;
+
+    /// What the gateway remembers of a run's conversation.
+    async fn conversation(&self, run: &RunKey) -> Result<Option<String>>;
+    /// The run of the newest conversation with the first of the heads that any has.
+    async fn conversation_with_head(&self, org: &str, heads: &[String]) -> Result<Option<String>>;
 
     /// Whether the database answers: for health checks.
     async fn ping(&self) -> Result<()>;

@@ -312,6 +312,17 @@ pub struct KeyRow {
     pub revoked_ms: Option<i64>,
 }
 
+/// What the gateway remembers of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ConversationRow {
+    pub run: RunKey,
+    /// Of the newest message: a request without a name is found again by it.
+    pub head: String,
+    /// Written and read by the gateway.
+    pub state: String,
+    pub at_ms: i64,
+}
+
 /// What an organisation used on one day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UsageDay {

@@ -13,6 +13,8 @@ use crate::app::App;
 
 /// A request without a name is looked for by its last messages; so many of them, since a turn adds a few.
 const LOOKED_BACK: usize = 64;
+/// Messages remembered for each conversation, on average.
+const HEADS_EACH: usize = 16;
 
 /// What is remembered of conversations; the rest is in the store.
 pub(super) struct Conversations {
@@ -74,14 +76,13 @@ impl Conversations {
         Some(RunKey { org: org.to_owned(), run_id })
     }
 
-    /// The newest message of a conversation has changed.
-    pub(super) fn note_head(&self, run: &RunKey, before: Link, now: Link) {
+    /// The newest message of a conversation. Older ones stay known: a client may go back to them.
+    pub(super) fn note_head(&self, run: &RunKey, head: Link) {
         let mut heads = lock(&self.heads);
-        heads.remove(&(run.org.clone(), before));
-        if heads.len() >= self.count_max {
-            heads.clear(); // the store still knows them
+        if heads.len() >= self.count_max.saturating_mul(HEADS_EACH) {
+            heads.clear(); // the store still knows the newest
         }
-        heads.insert((run.org.clone(), now), run.run_id.clone());
+        heads.insert((run.org.clone(), head), run.run_id.clone());
     }
 }
 

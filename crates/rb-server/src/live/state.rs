@@ -9,7 +9,7 @@ use rb_engine::record::{FIRST_CALL, PREVIEW_CHARS_MAX, Reply};
 use rb_engine::rules::Rules;
 use rb_engine::run::{Ask, Plan, Run};
 use rb_engine::step::{Input, Step};
-use rb_store::{RunKey, RunRow, Scope, StepRow};
+use rb_store::{RunKey, RunRow, RunStart, Scope, StepRow};
 
 use crate::app::App;
 use crate::error::ApiResult;
@@ -52,6 +52,25 @@ impl Live {
             project: row.map(|row| row.project.clone()).unwrap_or_default(),
             model: row.map(|row| row.model.clone()).unwrap_or_default(),
         }
+    }
+
+    /// A run that begins with what it says about itself.
+    pub(crate) async fn begin(app: &App, start: &RunStart) -> ApiResult<Self> {
+        let place = (start.run.org.as_str(), start.project.as_str());
+        let profile = Some(start.task_profile.as_str());
+        let (weights, _) = app.profiles.weights(&*app.store, place, profile, []).await?;
+        let row = RunRow {
+            project: start.project.clone(),
+            task: start.task.clone(),
+            model: start.model.clone(),
+            ..RunRow::default()
+        };
+        Ok(Self::new(judge::rules_of_run(weights, &start.metadata), Some(&row)))
+    }
+
+    /// What was told did not reach the model; the call itself was made.
+    pub(crate) fn untell(&mut self) {
+        self.told = self.told.take().map(Plan::unshown);
     }
 
     /// Rebuilds a run from the store: all of its steps, or those before an index.

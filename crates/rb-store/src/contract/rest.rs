@@ -6,7 +6,7 @@ use super::sample::{
     ALL, T0, a, api_key, begins, finding, key, pattern, profile, puts, quiet, start,
 };
 use super::{Checked, holds, put, same};
-use crate::{Change, FindingRow, KeyRow, PatternRow, ProfileRow, RunStart, Store};
+use crate::{ConversationRow, Change, FindingRow, KeyRow, PatternRow, ProfileRow, RunStart, Store};
 
 type Held = Arc<dyn Store>;
 
@@ -154,6 +154,29 @@ pub(super) async fn settings_are_kept_under_their_names(store: Held) -> Checked 
         same("the setting", store.setting("colour").await?.as_deref(), Some(value))?;
     }
     same("another", store.setting("Colour").await?, None)
+}
+
+pub(super) async fn conversations_are_found_by_run_and_by_head(store: Held) -> Checked {
+    let row = |org: &str, run_id: &str, head: &str, at_ms| {
+        let (head, state) = (head.to_owned(), format!("{run_id} {at_ms}"));
+        Change::PutConversation(Box::new(ConversationRow { run: key(org, run_id), head, state, at_ms }))
+    };
+    put(&store, begins(start("a", "r", T0))).await?;
+    for change in [row("a", "r", "h1", T0), row("a", "s", "h1", T0 + 1), row("b", "t", "h2", T0)] {
+        same("rows touched", put(&store, change).await?, 1)?;
+    }
+    put(&store, row("a", "r", "h3", T0 + 2)).await?;
+    let state = store.conversation(&key("a", "r")).await?;
+    same("the newest state", state, Some(format!("r {}", T0 + 2)))?;
+    same("another organisation's", store.conversation(&key("b", "r")).await?, None)?;
+    let found = [(vec!["h1"], Some("s")), (vec!["h9", "h3", "h1"], Some("r")), (vec!["h2"], None)];
+    for (heads, run_id) in found {
+        let heads: Vec<String> = heads.into_iter().map(str::to_owned).collect();
+        let found = store.conversation_with_head("a", &heads).await?;
+        same("by head", found.as_deref(), run_id)?;
+    }
+    put(&store, Change::DeleteRun(key("a", "r"))).await?;
+    same("gone with its run", store.conversation(&key("a", "r")).await?, None)
 }
 
 pub(super) async fn changes_of_one_call_take_effect_together(store: Held) -> Checked {

@@ -12,8 +12,13 @@ pub(super) struct Migration {
 }
 
 /// Every migration, oldest first. What was released is never changed.
-pub(super) const ALL: &[Migration] =
-    &[Migration { name: "first", sql: include_str!("../../migrations/sqlite/0001_first.sql") }];
+pub(super) const ALL: &[Migration] = &[
+    Migration { name: "first", sql: include_str!("../../migrations/sqlite/0001_first.sql") },
+    Migration {
+        name: "conversations",
+        sql: include_str!("../../migrations/sqlite/0002_conversations.sql"),
+    },
+];
 
 const DOING: &str = "bringing the database up to date";
 

@@ -14,6 +14,8 @@
 mod cell;
 /// Opening connections.
 mod connect;
+/// What the gateway remembers.
+mod conversations;
 /// Experiments and their runs.
 mod experiments;
 /// What SQLite complains about, in our words.
@@ -131,6 +133,7 @@ fn write(connection: &Connection, change: &Change) -> Sql<u64> {
         Change::PutKey(key) => keys::put(connection, key),
         Change::RevokeKey { key_id, at_ms } => keys::revoke(connection, key_id, *at_ms),
         Change::PutSetting { name, value } => keys::put_setting(connection, name, value),
+        Change::PutConversation(row) => conversations::put(connection, row),
     }
 }
 
@@ -223,6 +226,17 @@ impl Store for Sqlite {
     async fn setting(&self, name: &str) -> Result<Option<String>> {
         let name = name.to_owned();
         self.read("reading a setting", move |db| keys::setting(db, &name)).await
+    }
+
+    async fn conversation(&self, run: &RunKey) -> Result<Option<String>> {
+        let run = run.clone();
+        self.read("reading a conversation", move |db| conversations::find(db, &run)).await
+    }
+
+    async fn conversation_with_head(&self, org: &str, heads: &[String]) -> Result<Option<String>> {
+        let (org, heads) = (org.to_owned(), heads.to_vec());
+        self.read("finding a conversation", move |db| conversations::with_head(db, &org, &heads))
+            .await
     }
 
     async fn ping(&self) -> Result<()> {
