@@ -16,6 +16,8 @@ mod body;
 mod clock;
 /// Everything the operator may set.
 pub mod config;
+/// Checks of a set-up, from the outside.
+pub mod doctor;
 /// What every request passes: its id, its caller, the limits, the counters.
 mod doorkeeper;
 /// What goes wrong, as clients see it.

@@ -26,6 +26,7 @@ pub(crate) enum Command {
     Quality(QualityArgs),
     Serve(ServeArgs),
     Keys(KeysArgs),
+    Doctor(DoctorArgs),
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
@@ -265,6 +266,24 @@ pub(crate) enum KeysCommand {
         /// Its id, its name, or the key itself.
         key: String,
     },
+}
+
+/// Looks at a set-up, as a client would, and says what is wrong with it.
+///
+/// Reads the settings and the data of this machine, the environment that an agent would see, and asks a running server
+/// who we are, whether it notices a loop, and what its library holds. Ends with 1 if something is wrong.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// The server to ask; otherwise `REASONBLOCKS_BASE_URL`, or the address in the settings.
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+
+    /// The key to ask with; otherwise `REASONBLOCKS_API_KEY`.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
 }
 
 const AFTER_SERVE: &str = "\

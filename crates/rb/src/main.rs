@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         Command::Quality(args) => commands::quality::run(&args, &mut out),
         Command::Serve(args) => commands::serve::run(&args, &mut out),
         Command::Keys(args) => commands::keys::run(&args, &mut out),
+        Command::Doctor(args) => commands::doctor::run(&args, &mut out),
     };
     let exit = ended.unwrap_or_else(|error| {
         out.error(&format!("{error:#}"));

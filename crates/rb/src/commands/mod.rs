@@ -2,6 +2,8 @@
 
 /// `rb check`: where did recorded runs go astray?
 pub(crate) mod check;
+/// `rb doctor`: what is wrong with a set-up?
+pub(crate) mod doctor;
 /// `rb keys`: the keys of a server.
 pub(crate) mod keys;
 /// `rb quality`: how good are the monitors on runs whose outcome is known?
