@@ -27,6 +27,7 @@ cargo xtask <command>
   tidy              the house rules alone
   gen [--check]     write the generated pages, or say which of them are stale
   bench engine      time per step, here and in the public Python package
+  bench wire        how fast requests and answers are looked at
 ";
 
 fn main() -> ExitCode {
@@ -52,6 +53,7 @@ fn run(args: &[&str]) -> Result<ExitCode> {
         ["gen"] => generate::write().map(|()| ExitCode::SUCCESS),
         ["gen", "--check"] => test::run(&["gen"]),
         ["bench", "engine"] => bench::engine::run().map(|()| ExitCode::SUCCESS),
+        ["bench", "wire"] => bench::wire::run().map(|()| ExitCode::SUCCESS),
         other => bail!("`{}` is no command; `cargo xtask help` lists them", other.join(" ")),
     }
 }

@@ -281,7 +281,10 @@ mod tests {
         // Links are stored: a change here makes every running conversation a stranger.
         let first = link(Link::default(), hash(r#"{"role":"user","content":"hello"}"#));
         let second = link(first, hash(r#"{"role":"assistant","content":"hi"}"#));
-        assert_eq!([first, second].map(|link| link.to_string()), ["71b959965436acde", "ee8e0280b2c74176"]);
+        assert_eq!(
+            [first, second].map(|link| link.to_string()),
+            ["71b959965436acde", "ee8e0280b2c74176"]
+        );
     }
 
     #[test]

@@ -177,8 +177,10 @@ mod tests {
     #[test]
     fn events_are_the_same_however_the_stream_is_split() {
         for (stream, expected) in CASES {
-            let expected: Vec<Pair> =
-                expected.iter().map(|(name, data)| ((*name).to_owned(), (*data).to_owned())).collect();
+            let expected: Vec<Pair> = expected
+                .iter()
+                .map(|(name, data)| ((*name).to_owned(), (*data).to_owned()))
+                .collect();
             let bytes = stream.as_bytes();
             assert_eq!(read(bytes.chunks(1)), expected, "{stream:?} byte by byte");
             for at in 0..=bytes.len() {

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use crate::answer::{AskedCall, push};
+use crate::answer::{Answer, AskedCall, push};
 use crate::chat::Chat;
 use crate::dialects::Part;
 use crate::transcripts::{RunInput, RunStep};
@@ -20,12 +20,28 @@ pub const WAITING_MAX: usize = 128;
 /// What was not over when the last request of a conversation ended. Empty at its beginning.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Carry {
-    /// What a person said that the model has not taken up.
+    /// What a person said before a turn that goes on.
     pub user_input: String,
-    /// What the model said in a turn that goes on.
+    /// What the model said in that turn.
     pub thought: String,
-    /// Calls without an answer.
+    /// Its calls that have no answer.
     pub calls: Vec<AskedCall>,
+    /// What a person said since.
+    pub said_since: String,
+}
+
+impl Carry {
+    /// Takes up what the model answered: for conversations that the provider keeps, where it does not come back with the
+    /// next request.
+    #[must_use]
+    pub fn with_answer(self, answer: &Answer) -> Self {
+        Self {
+            user_input: self.said_since,
+            thought: answer.thought.clone(),
+            calls: answer.calls.clone(),
+            said_since: String::new(),
+        }
+    }
 }
 
 /// What is new in a conversation.
@@ -83,12 +99,9 @@ impl<'a> Turn<'a> {
         });
         let calls: Vec<_> = calls.collect();
         let thoughts: Vec<_> = texts(&carry.thought).into_iter().collect();
-        let said = texts(&carry.user_input).into_iter().collect();
-        // Words that stand before a turn which has begun are part of it; otherwise they wait for the next one.
-        if calls.is_empty() && thoughts.is_empty() {
-            return Self { said_since: said, ..Self::default() };
-        }
-        Self { user_input: said, thoughts, calls, said_since: Vec::new() }
+        let user_input = texts(&carry.user_input).into_iter().collect();
+        let said_since = texts(&carry.said_since).into_iter().collect();
+        Self { user_input, thoughts, calls, said_since }
     }
 
     fn take(&mut self, part: Part<'a>, steps: &mut Vec<RunStep<'a>>) {
@@ -151,7 +164,13 @@ impl<'a> Turn<'a> {
         for call in self.calls {
             let (observation, is_error) = call.answer.unwrap_or_default();
             let base = std::mem::take(&mut first);
-            steps.push(RunStep { tool: call.tool, input: call.input, observation, is_error, ..base });
+            steps.push(RunStep {
+                tool: call.tool,
+                input: call.input,
+                observation,
+                is_error,
+                ..base
+            });
         }
     }
 
@@ -162,7 +181,7 @@ impl<'a> Turn<'a> {
         if is_over || !self.is_begun() {
             let said = std::mem::take(&mut self.said_since);
             self.close(steps);
-            return Carry { user_input: kept(&joined(said)), ..Carry::default() };
+            return Carry { said_since: kept(&joined(said)), ..Carry::default() };
         }
         // A call that has its answer while another of the same turn waits is a step already.
         let (done, open): (Vec<_>, Vec<_>) =
@@ -172,12 +191,12 @@ impl<'a> Turn<'a> {
             self.said_since = turn.said_since.clone();
             turn.close(steps);
         }
-        self.user_input.append(&mut self.said_since);
         let calls = open.iter().take(WAITING_MAX);
         Carry {
             user_input: kept(&joined(self.user_input)),
             thought: kept(&joined(self.thoughts)),
             calls: calls.map(|call| AskedCall::new(&call.id, &call.tool, &call.input)).collect(),
+            said_since: kept(&joined(self.said_since)),
         }
     }
 }
