@@ -55,8 +55,8 @@ pub fn run_name<'h>(
         return Some(member(Source::ClaudeCode, session, agent, elder));
     }
     // A thread of Codex is one conversation; its session may hold several. Older ones know only the session.
-    let names = ["thread-id", "thread_id", "session-id", "session_id"];
-    if let Some(id) = names.into_iter().find_map(named) {
+    let of_codex = ["thread-id", "thread_id", "session-id", "session_id"];
+    if let Some(id) = of_codex.into_iter().find_map(named) {
         let parent = named("x-codex-parent-thread-id").map(str::to_owned);
         return Some(RunName { source: Source::Codex, id: id.to_owned(), parent });
     }

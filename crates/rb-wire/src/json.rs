@@ -5,6 +5,7 @@
 //! as it came. Keys are compared as they are written; one spelt with escapes is a key we do not know.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::ops::Range;
 
 use memchr::{memchr, memchr_iter};
@@ -343,7 +344,7 @@ pub(crate) fn quoted(text: &str) -> String {
             '\r' => json.push_str("\\r"),
             '\t' => json.push_str("\\t"),
             control if u32::from(control) < 0x20 => {
-                json.push_str(&format!("\\u{:04x}", u32::from(control)));
+                let _ = write!(json, "\\u{:04x}", u32::from(control));
             }
             plain => json.push(plain),
         }

@@ -234,7 +234,7 @@ pub fn system<'a>(chat: &Chat<'a>, text: &str) -> Splices<'a> {
             }
         }
         (Some(_), Some(base)) if is_anthropic(chat) => {
-            extend_blocks(chat, base, text, &mut splices)
+            extend_blocks(chat, base, text, &mut splices);
         }
         (Some(_), Some(base)) => extend_text(base, text, &mut splices),
         (None, _) => extend_first_message(chat, text, &mut splices),

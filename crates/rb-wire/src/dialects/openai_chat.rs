@@ -124,7 +124,9 @@ fn on_body(draft: &mut Draft, body: Value<'_>) {
 fn read_message(draft: &mut Draft, message: Value<'_>) {
     let names = ["tool_calls", "reasoning_content", "reasoning", "content", "refusal"];
     let [calls, said @ ..] = message.fields(names);
-    said.into_iter().for_each(|said| draft.thinks(&text(said)));
+    for said in said {
+        draft.thinks(&text(said));
+    }
     for (place, call) in (0..).zip(calls.into_iter().flat_map(Value::items)) {
         let id = call.text_of("id");
         // Some servers leave the index out of a piece; then it belongs to the call before, unless it brings a new id.

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use super::*;
-use crate::chain::Continuity;
 use crate::dialects::by_id;
 
 fn shown(steps: &[RunStep<'_>]) -> String {
@@ -45,12 +44,8 @@ fn check(dialect: &str, body: &str, expected: &str) -> Carry {
     for count in 1..=chat.messages.len() {
         let mut request = chat.clone();
         request.messages.truncate(count);
-        let from = match Continuity::between(&links, &request.links()) {
-            Continuity::First => 0,
-            Continuity::Continues { from } => from,
-            other => panic!("{other:?}"),
-        };
-        let new = read(&request, from, &carry).clone_owned();
+        let continuity = Continuity::between(&links, &request.links());
+        let new = advance(&request, continuity, &carry).clone_owned();
         steps.extend(new.steps);
         carry = new.carry;
         assert_eq!(carry_at(&chat, count), carry, "after {count} messages");
@@ -235,7 +230,7 @@ fn a_conversation_that_the_provider_keeps_goes_on_from_the_answer_we_saw() {
     user="Fix it" thought="I look." tool="shell" text="{}" observation="a.py"
     observation="b.py"
     "#);
-    assert_eq!(new.carry, Carry::default());
+    assert_eq!(Carry { given: Given::default(), ..new.carry }, Carry::default());
 }
 
 #[test]
@@ -281,4 +276,66 @@ fn the_outside_of_a_request_is_read() {
         error.to_string(),
         "the body is no JSON from byte 14 on; send it as one whole object"
     );
+}
+
+/// The steps of one request after another, each written as its messages.
+#[track_caller]
+fn check_requests(requests: &[&[&str]]) -> String {
+    let (mut told, mut carry, mut links) = (String::new(), Carry::default(), Vec::new());
+    for request in requests {
+        let body = format!(r#"{{"messages":[{}]}}"#, request.join(","));
+        let chat =
+            Chat::scan(by_id("anthropic").expect("a dialect"), body.as_bytes()).expect("a body");
+        let continuity = Continuity::between(&links, &chat.links());
+        let new = advance(&chat, continuity, &carry).clone_owned();
+        let _ = writeln!(told, "{continuity:?}\n{}", shown(&new.steps));
+        (carry, links) = (new.carry, chat.links());
+    }
+    told
+}
+
+const TASK: &str = r#"{"role":"user","content":"go"}"#;
+const ASKS: [&str; 2] = [
+    r#"{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"ls","input":{}}]}"#,
+    r#"{"role":"assistant","content":[{"type":"tool_use","id":"t2","name":"ls","input":{}}]}"#,
+];
+const TELLS: [&str; 2] = [
+    r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"a"}]}"#,
+    r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t2","content":"a"}]}"#,
+];
+
+#[test]
+fn a_step_is_given_once_whatever_the_client_rewrites() {
+    let reminded = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"a"},{"type":"text","text":"<system-reminder>r</system-reminder>"}]}"#;
+    let cleared = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"[cleared]"}]}"#;
+    let summary = r#"{"role":"user","content":"A summary of what was before."}"#;
+    let story = check_requests(&[
+        &[TASK],
+        // A reminder that is taken back in the next request.
+        &[TASK, ASKS[0], reminded],
+        &[TASK, ASKS[0], TELLS[0], ASKS[1], TELLS[1]],
+        // The same again.
+        &[TASK, ASKS[0], TELLS[0], ASKS[1], TELLS[1]],
+        // An old answer that is cleared.
+        &[TASK, ASKS[0], cleared, ASKS[1], TELLS[1]],
+        // A new, shorter history that keeps the last turn, and then goes on.
+        &[summary, ASKS[1], TELLS[1]],
+        &[summary, ASKS[1], TELLS[1], r#"{"role":"assistant","content":"Done."}"#, TASK],
+    ]);
+    insta::assert_snapshot!(story, @r#"
+    First
+
+    Continues { from: 1 }
+    user="go" tool="ls" json="{}" observation="a"
+    Edited { at: 2 }
+    tool="ls" json="{}" observation="a"
+    Retry
+
+    Edited { at: 2 }
+
+    Compacted
+
+    Continues { from: 3 }
+    user="A summary of what was before." thought="Done."
+    "#);
 }
