@@ -30,6 +30,7 @@ cargo xtask <command>
   gen [--check]     write the generated pages, or say which of them are stale
   bench engine      time per step, here and in the public Python package
   bench server      requests per second, here and in a minimal Python server
+  bench wire        how fast requests and answers are looked at
 ";
 
 fn main() -> ExitCode {
@@ -56,6 +57,7 @@ fn run(args: &[&str]) -> Result<ExitCode> {
         ["gen", "--check"] => test::run(&["gen"]),
         ["bench", "engine"] => bench::engine::run().map(|()| ExitCode::SUCCESS),
         ["bench", "server"] => bench::server::run().map(|()| ExitCode::SUCCESS),
+        ["bench", "wire"] => bench::wire::run().map(|()| ExitCode::SUCCESS),
         other => bail!("`{}` is no command; `cargo xtask help` lists them", other.join(" ")),
     }
 }

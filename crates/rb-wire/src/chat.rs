@@ -137,7 +137,7 @@ impl<'a> Chat<'a> {
     pub fn task(&self) -> Option<Cow<'a, str>> {
         let mut parts = Vec::new();
         for message in self.messages.iter().filter(|message| message.role == Role::User) {
-            (self.dialect.read)(Value::at(self.body, &message.span), &mut parts);
+            self.read(message, &mut parts);
             for part in parts.drain(..) {
                 if let Part::Said(text) = part {
                     return Some(text);
@@ -147,12 +147,8 @@ impl<'a> Chat<'a> {
         None
     }
 
-    /// What the messages from `from` on say, in order.
-    pub(crate) fn parts(&self, from: usize) -> Vec<Part<'a>> {
-        let mut parts = Vec::new();
-        for message in self.messages.get(from..).unwrap_or_default() {
-            (self.dialect.read)(Value::at(self.body, &message.span), &mut parts);
-        }
-        parts
+    /// What a message says, in order.
+    pub(crate) fn read(&self, message: &Message, parts: &mut Vec<Part<'a>>) {
+        (self.dialect.read)(Value::at(self.body, &message.span), parts);
     }
 }

@@ -55,8 +55,8 @@ pub fn run_name<'h>(
         return Some(member(Source::ClaudeCode, session, agent, elder));
     }
     // A thread of Codex is one conversation; its session may hold several. Older ones know only the session.
-    let names = ["thread-id", "thread_id", "session-id", "session_id"];
-    if let Some(id) = names.into_iter().find_map(named) {
+    let of_codex = ["thread-id", "thread_id", "session-id", "session_id"];
+    if let Some(id) = of_codex.into_iter().find_map(named) {
         let parent = named("x-codex-parent-thread-id").map(str::to_owned);
         return Some(RunName { source: Source::Codex, id: id.to_owned(), parent });
     }
@@ -103,10 +103,16 @@ mod tests {
     use super::*;
     use crate::dialects::{anthropic, by_id};
 
-    fn check(headers: &[(&str, &str)], dialect: &str, body: &str, expected: Option<(Source, &str, Option<&str>)>) {
+    fn check(
+        headers: &[(&str, &str)],
+        dialect: &str,
+        body: &str,
+        expected: Option<(Source, &str, Option<&str>)>,
+    ) {
         let dialect = by_id(dialect).expect("a dialect");
         let chat = Chat::scan(dialect, body.as_bytes()).expect("a body");
-        let find = |name: &str| headers.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
+        let find =
+            |name: &str| headers.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
         let found = run_name(find, Some(&chat));
         let found = found.as_ref().map(|run| (run.source, run.id.as_str(), run.parent.as_deref()));
         assert_eq!(found, expected, "{headers:?} {body}");
@@ -121,7 +127,10 @@ mod tests {
         let cases: [(&[(&str, &str)], _); 9] = [
             (&[claude, ("x-reasonblocks-run-id", " r1 ")], Some((Source::Header, "r1", None))),
             (&[claude], Some((Source::ClaudeCode, "s", None))),
-            (&[claude, ("x-claude-code-agent-id", "a")], Some((Source::ClaudeCode, "s/a", Some("s")))),
+            (
+                &[claude, ("x-claude-code-agent-id", "a")],
+                Some((Source::ClaudeCode, "s/a", Some("s"))),
+            ),
             (
                 &[claude, ("x-claude-code-agent-id", "b"), ("x-claude-code-parent-agent-id", "a")],
                 Some((Source::ClaudeCode, "s/b", Some("s/a"))),
@@ -145,7 +154,8 @@ mod tests {
         let key = |key: &str| format!(r#"{{"prompt_cache_key":"{key}"}}"#);
         check(&[], "openai-responses", &key(UUID), Some((Source::CacheKey, UUID, None)));
         check(&[], "openai-responses", &key("my-app-v1"), None);
-        let user = |user: &str| format!(r#"{{"metadata":{{"user_id":{}}}}}"#, crate::json::quoted(user));
+        let user =
+            |user: &str| format!(r#"{{"metadata":{{"user_id":{}}}}}"#, crate::json::quoted(user));
         let old = format!("user_ab_account__session_{UUID}");
         check(&[], "anthropic", &user(&old), Some((Source::UserId, UUID, None)));
         for user_id in ["", "somebody", "{\"session_id\":7}", "{\"session_id\":\"\"}", "{"] {

@@ -5,6 +5,7 @@
 //! as it came. Keys are compared as they are written; one spelt with escapes is a key we do not know.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::ops::Range;
 
 use memchr::{memchr, memchr_iter};
@@ -193,10 +194,7 @@ impl<'a> Value<'a> {
 
     /// What stands between the quotes, as it is written; empty for anything but a string.
     pub(crate) fn inside(self) -> &'a [u8] {
-        self.bytes
-            .strip_prefix(b"\"")
-            .and_then(|rest| rest.strip_suffix(b"\""))
-            .unwrap_or_default()
+        self.bytes.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or_default()
     }
 
     /// The text of a string; `None` for anything else.
@@ -256,6 +254,17 @@ impl<'a> Value<'a> {
         self.members().filter(|(key, _)| *key == name.as_bytes()).last().map(|(_, value)| value)
     }
 
+    /// The members of those names, found in one pass; of several with one name, the last.
+    pub(crate) fn fields<const N: usize>(self, names: [&str; N]) -> [Option<Value<'a>>; N] {
+        let mut found = [None; N];
+        for (key, value) in self.members() {
+            if let Some(at) = names.iter().position(|name| name.as_bytes() == key) {
+                found[at] = Some(value);
+            }
+        }
+        found
+    }
+
     /// The text of the member of that name; empty if there is none.
     pub(crate) fn text_of(self, name: &str) -> Cow<'a, str> {
         self.get(name).and_then(Value::text).unwrap_or_default()
@@ -265,6 +274,16 @@ impl<'a> Value<'a> {
     pub(crate) fn word(self, name: &str) -> &'a [u8] {
         self.get(name).map(Value::inside).unwrap_or_default()
     }
+}
+
+/// The text of a field that was found; empty if there is none.
+pub(crate) fn text(field: Option<Value<'_>>) -> Cow<'_, str> {
+    field.and_then(Value::text).unwrap_or_default()
+}
+
+/// A field that was found, as it is written between its quotes; empty if there is none.
+pub(crate) fn word(field: Option<Value<'_>>) -> &[u8] {
+    field.map(Value::inside).unwrap_or_default()
 }
 
 /// The text that a string stands for. Halves of surrogate pairs and bytes that are no UTF-8 become U+FFFD.
@@ -325,7 +344,7 @@ pub(crate) fn quoted(text: &str) -> String {
             '\r' => json.push_str("\\r"),
             '\t' => json.push_str("\\t"),
             control if u32::from(control) < 0x20 => {
-                json.push_str(&format!("\\u{:04x}", u32::from(control)));
+                let _ = write!(json, "\\u{:04x}", u32::from(control));
             }
             plain => json.push(plain),
         }
@@ -345,14 +364,12 @@ mod tests {
         let value = Value::parse(body).expect("a value");
         let members: Vec<_> = value
             .members()
-            .map(|(key, value)| (String::from_utf8_lossy(key).into_owned(), value.json().into_owned()))
+            .map(|(key, value)| {
+                (String::from_utf8_lossy(key).into_owned(), value.json().into_owned())
+            })
             .collect();
-        let expected = [
-            ("a", r#""x\"y\\""#),
-            ("b", r#"[ 1 , {"c":[[]]},null ]"#),
-            ("d", "{}"),
-            ("a", "-2.5"),
-        ];
+        let expected =
+            [("a", r#""x\"y\\""#), ("b", r#"[ 1 , {"c":[[]]},null ]"#), ("d", "{}"), ("a", "-2.5")];
         assert_eq!(members, expected.map(|(key, json)| (key.to_owned(), json.to_owned())));
         let list = value.get("b").expect("a list");
         let items: Vec<_> = list.items().map(|item| body[item.span()].to_vec()).collect();
@@ -400,7 +417,10 @@ mod tests {
             let text = Value::parse(json.as_bytes()).and_then(Value::text);
             assert_eq!(text.as_deref(), Some(expected), "{json}");
         }
-        assert_eq!(Value::parse(b"\"a\xffb\"").and_then(Value::text).as_deref(), Some("a\u{fffd}b"));
+        assert_eq!(
+            Value::parse(b"\"a\xffb\"").and_then(Value::text).as_deref(),
+            Some("a\u{fffd}b")
+        );
     }
 
     proptest! {

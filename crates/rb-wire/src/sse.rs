@@ -29,7 +29,8 @@ pub struct Framer {
     line: Vec<u8>,
     name: Vec<u8>,
     data: Vec<u8>,
-    has_data: bool,
+    /// How many lines of data the event has so far.
+    lines: usize,
     is_too_long: bool,
     /// The last byte was a CR: an LF that follows belongs to it.
     was_return: bool,
@@ -121,11 +122,11 @@ impl Framer {
                 self.data.clear();
             }
             b"data" if !self.is_too_long => {
-                if self.has_data {
+                if self.lines > 0 {
                     self.data.push(b'\n');
                 }
                 self.data.extend_from_slice(value);
-                self.has_data = true;
+                self.lines += 1;
             }
             _ => {}
         }
@@ -134,14 +135,14 @@ impl Framer {
     fn dispatch(&mut self, each: &mut dyn FnMut(Event<'_>)) {
         if self.is_too_long {
             self.skipped += 1;
-        } else if self.has_data {
+        } else if self.lines > 0 {
             each(Event { name: &self.name, data: &self.data });
         }
         self.name.clear();
         self.data.clear();
         // One long event must not cost memory for as long as the stream lives.
         self.data.shrink_to(KEPT_BYTES_MAX);
-        (self.has_data, self.is_too_long) = (false, false);
+        (self.lines, self.is_too_long) = (0, false);
     }
 }
 
@@ -177,8 +178,10 @@ mod tests {
     #[test]
     fn events_are_the_same_however_the_stream_is_split() {
         for (stream, expected) in CASES {
-            let expected: Vec<Pair> =
-                expected.iter().map(|(name, data)| ((*name).to_owned(), (*data).to_owned())).collect();
+            let expected: Vec<Pair> = expected
+                .iter()
+                .map(|(name, data)| ((*name).to_owned(), (*data).to_owned()))
+                .collect();
             let bytes = stream.as_bytes();
             assert_eq!(read(bytes.chunks(1)), expected, "{stream:?} byte by byte");
             for at in 0..=bytes.len() {

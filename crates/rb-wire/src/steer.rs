@@ -207,9 +207,7 @@ fn message_of(chat: &Chat<'_>, channel: Channel, text: &str) -> String {
         Channel::UserMessage | Channel::TextBlock => "user",
     };
     if channel == Channel::ScopedSystemMessage {
-        return format!(
-            r#"{{"role":"system","content":{text},"clear_at":"next_user_message"}}"#
-        );
+        return format!(r#"{{"role":"system","content":{text},"clear_at":"next_user_message"}}"#);
     }
     if chat.dialect.list == "input" {
         return format!(
@@ -228,13 +226,16 @@ pub fn system<'a>(chat: &Chat<'a>, text: &str) -> Splices<'a> {
     let present = chat.system.filter(|value| !value.is_null());
     match (chat.dialect.system, present) {
         (Some(field), None) => {
-            let value = if is_anthropic(chat) { format!("[{}]", text_block(text)) } else { quoted(text) };
+            let value =
+                if is_anthropic(chat) { format!("[{}]", text_block(text)) } else { quoted(text) };
             match chat.system {
                 Some(null) => splices.replace(null.span(), value),
                 None => insert_field(chat, field, &value, &mut splices),
             }
         }
-        (Some(_), Some(base)) if is_anthropic(chat) => extend_blocks(chat, base, text, &mut splices),
+        (Some(_), Some(base)) if is_anthropic(chat) => {
+            extend_blocks(chat, base, text, &mut splices);
+        }
         (Some(_), Some(base)) => extend_text(base, text, &mut splices),
         (None, _) => extend_first_message(chat, text, &mut splices),
     }

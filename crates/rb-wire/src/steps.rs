@@ -4,10 +4,18 @@
 //! first carries the thought and what a person said before. A turn without calls is a step once a person has spoken
 //! after it. What is not over when the request ends, a call without an answer or a person's words without a reply, is
 //! carried to the next request.
+//!
+//! **Once each.** Clients rewrite what was there: they compact, clear old answers, or take back a reminder. Then the
+//! messages from the change on are read again, and steps that were given before are not given twice: a call is known by
+//! its id, tool and argument, a thought by its words.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 
-use crate::answer::{AskedCall, push};
+use rapidhash::v3::rapidhash_v3;
+
+use crate::answer::{Answer, AskedCall, push};
+use crate::chain::Continuity;
 use crate::chat::Chat;
 use crate::dialects::Part;
 use crate::transcripts::{RunInput, RunStep};
@@ -16,16 +24,49 @@ use crate::transcripts::{RunInput, RunStep};
 pub const CARRIED_BYTES_MAX: usize = 64 << 10;
 /// So many calls wait for their answers.
 pub const WAITING_MAX: usize = 128;
+/// So many steps are known again when a history is read anew.
+pub const GIVEN_MAX: usize = 1_024;
 
 /// What was not over when the last request of a conversation ended. Empty at its beginning.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Carry {
-    /// What a person said that the model has not taken up.
+    /// What a person said before a turn that goes on.
     pub user_input: String,
-    /// What the model said in a turn that goes on.
+    /// What the model said in that turn.
     pub thought: String,
-    /// Calls without an answer.
+    /// Its calls that have no answer.
     pub calls: Vec<AskedCall>,
+    /// What a person said since.
+    pub said_since: String,
+    given: Given,
+}
+
+impl Carry {
+    /// Takes up what the model answered: for conversations that the provider keeps, where it does not come back with the
+    /// next request.
+    #[must_use]
+    pub fn with_answer(self, answer: &Answer) -> Self {
+        Self {
+            user_input: self.said_since,
+            thought: answer.thought.clone(),
+            calls: answer.calls.clone(),
+            said_since: String::new(),
+            given: self.given,
+        }
+    }
+}
+
+/// Marks of the steps that were given last, the newest at the end.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Given(VecDeque<u64>);
+
+impl Given {
+    fn note(&mut self, mark: u64) {
+        if self.0.len() == GIVEN_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(mark);
+    }
 }
 
 /// What is new in a conversation.
@@ -37,23 +78,88 @@ pub struct NewSteps<'a> {
     pub carry: Carry,
 }
 
-/// Reads the messages from `from` on, after what was carried from the request before.
-pub fn read<'a>(chat: &Chat<'a>, from: usize, carry: &'a Carry) -> NewSteps<'a> {
-    let mut turn = Turn::resume(carry);
-    let mut steps = Vec::new();
-    for part in chat.parts(from) {
-        turn.take(part, &mut steps);
+/// Reads what a request adds to its conversation, given how it goes on from the request before.
+pub fn advance<'a>(chat: &Chat<'a>, continuity: Continuity, carry: &'a Carry) -> NewSteps<'a> {
+    match continuity {
+        Continuity::First => read(chat, 0, carry),
+        Continuity::Retry => NewSteps { steps: Vec::new(), carry: carry.clone() },
+        Continuity::Continues { from } => read(chat, from, carry),
+        Continuity::Edited { at } => reread(chat, at, carry),
+        Continuity::Compacted => reread(chat, 0, carry),
     }
-    let carry = turn.end(&mut steps);
-    NewSteps { steps, carry }
 }
 
-/// What the messages before `at` leave open: for going on from there when the carry itself is lost, or when the history
-/// was edited at that message.
+/// Reads the messages from `from` on, after what was carried from the request before.
+pub fn read<'a>(chat: &Chat<'a>, from: usize, carry: &'a Carry) -> NewSteps<'a> {
+    let (done, mut next) = fold(chat, from, 0, Turn::resume(carry));
+    next.given.clone_from(&carry.given);
+    for done in &done {
+        next.given.note(done.mark);
+    }
+    NewSteps { steps: done.into_iter().map(|done| done.step).collect(), carry: next }
+}
+
+/// Reads a history that is another from message `at` on. Only steps that were not given before are new.
+fn reread<'a>(chat: &Chat<'a>, at: usize, carry: &Carry) -> NewSteps<'a> {
+    let (done, mut next) = fold(chat, 0, at, Turn::default());
+    next.given.clone_from(&carry.given);
+    let mut steps = Vec::new();
+    // The summary that opens a compacted history is new, even where the turn behind it is not.
+    let mut summary = Cow::Borrowed("");
+    for (number, Done { mut step, mark }) in done.into_iter().enumerate() {
+        if carry.given.0.contains(&mark) {
+            if number == 0 && at == 0 {
+                summary = step.user_input;
+            }
+            continue;
+        }
+        next.given.note(mark);
+        step.user_input = before(&mut summary, step.user_input);
+        steps.push(step);
+    }
+    let is_open = !next.thought.is_empty() || !next.calls.is_empty();
+    let said = if is_open { &mut next.user_input } else { &mut next.said_since };
+    *said = kept(&before(&mut summary, Cow::Owned(std::mem::take(said))));
+    NewSteps { steps, carry: next }
+}
+
+/// Puts the first text before the second, and leaves nothing of it behind.
+fn before<'a>(first: &mut Cow<'a, str>, second: Cow<'a, str>) -> Cow<'a, str> {
+    let first = std::mem::take(first);
+    let texts = [first, second].into_iter().filter(|text| !text.is_empty());
+    joined(texts.collect())
+}
+
+/// What the messages before `at` leave open: for going on from there when the carry itself is lost, as after a restart.
 pub fn carry_at(chat: &Chat<'_>, at: usize) -> Carry {
     let mut earlier = chat.clone();
     earlier.messages.truncate(at);
     read(&earlier, 0, &Carry::default()).carry
+}
+
+/// Takes the messages from `from` on, and keeps the steps that end in message `kept_from` or behind it.
+fn fold<'a>(
+    chat: &Chat<'a>,
+    from: usize,
+    kept_from: usize,
+    mut turn: Turn<'a>,
+) -> (Vec<Done<'a>>, Carry) {
+    let (mut done, mut parts) = (Vec::new(), Vec::new());
+    for (at, message) in chat.messages.iter().enumerate().skip(from) {
+        chat.read(message, &mut parts);
+        parts.drain(..).for_each(|part| turn.take(part, &mut done));
+        if at < kept_from {
+            done.clear();
+        }
+    }
+    let carry = turn.end(&mut done);
+    (done, carry)
+}
+
+/// A step that is over, and what it is known by.
+struct Done<'a> {
+    step: RunStep<'a>,
+    mark: u64,
 }
 
 #[derive(Default)]
@@ -72,6 +178,17 @@ struct Call<'a> {
     answer: Option<(Cow<'a, str>, bool)>,
 }
 
+impl Call<'_> {
+    fn mark(&self) -> u64 {
+        let input: &str = match &self.input {
+            RunInput::None => "",
+            RunInput::Text(input) | RunInput::Structured(input) => input,
+        };
+        // None of the three holds the character that parts them.
+        rapidhash_v3([&self.id, &self.tool, input].join("\u{0}").as_bytes())
+    }
+}
+
 impl<'a> Turn<'a> {
     fn resume(carry: &'a Carry) -> Self {
         let texts = |text: &'a str| (!text.is_empty()).then_some(Cow::Borrowed(text));
@@ -83,15 +200,12 @@ impl<'a> Turn<'a> {
         });
         let calls: Vec<_> = calls.collect();
         let thoughts: Vec<_> = texts(&carry.thought).into_iter().collect();
-        let said = texts(&carry.user_input).into_iter().collect();
-        // Words that stand before a turn which has begun are part of it; otherwise they wait for the next one.
-        if calls.is_empty() && thoughts.is_empty() {
-            return Self { said_since: said, ..Self::default() };
-        }
-        Self { user_input: said, thoughts, calls, said_since: Vec::new() }
+        let user_input = texts(&carry.user_input).into_iter().collect();
+        let said_since = texts(&carry.said_since).into_iter().collect();
+        Self { user_input, thoughts, calls, said_since }
     }
 
-    fn take(&mut self, part: Part<'a>, steps: &mut Vec<RunStep<'a>>) {
+    fn take(&mut self, part: Part<'a>, steps: &mut Vec<Done<'a>>) {
         match part {
             Part::Said(text) => self.said_since.push(text),
             Part::Thought(text) => {
@@ -127,7 +241,7 @@ impl<'a> Turn<'a> {
         !self.said_since.is_empty() || self.calls.iter().any(|call| call.answer.is_some())
     }
 
-    fn begin_another_if_over(&mut self, steps: &mut Vec<RunStep<'a>>) {
+    fn begin_another_if_over(&mut self, steps: &mut Vec<Done<'a>>) {
         if self.is_begun() && !self.is_answered() {
             return;
         }
@@ -135,7 +249,7 @@ impl<'a> Turn<'a> {
         std::mem::replace(self, next).close(steps);
     }
 
-    fn close(self, steps: &mut Vec<RunStep<'a>>) {
+    fn close(self, steps: &mut Vec<Done<'a>>) {
         if !self.is_begun() {
             return;
         }
@@ -145,39 +259,44 @@ impl<'a> Turn<'a> {
             ..RunStep::default()
         };
         if self.calls.is_empty() {
-            steps.push(first);
+            let mark = rapidhash_v3(first.thought.as_bytes());
+            steps.push(Done { step: first, mark });
             return;
         }
         for call in self.calls {
+            let mark = call.mark();
             let (observation, is_error) = call.answer.unwrap_or_default();
             let base = std::mem::take(&mut first);
-            steps.push(RunStep { tool: call.tool, input: call.input, observation, is_error, ..base });
+            let step =
+                RunStep { tool: call.tool, input: call.input, observation, is_error, ..base };
+            steps.push(Done { step, mark });
         }
     }
 
     /// The request has ended: closes the turn if it is over, and gives what waits.
-    fn end(mut self, steps: &mut Vec<RunStep<'a>>) -> Carry {
+    fn end(mut self, steps: &mut Vec<Done<'a>>) -> Carry {
         let waits = self.calls.iter().any(|call| call.answer.is_none());
         let is_over = self.is_begun() && self.is_answered() && !waits;
         if is_over || !self.is_begun() {
             let said = std::mem::take(&mut self.said_since);
             self.close(steps);
-            return Carry { user_input: kept(&joined(said)), ..Carry::default() };
+            return Carry { said_since: kept(&joined(said)), ..Carry::default() };
         }
         // A call that has its answer while another of the same turn waits is a step already.
         let (done, open): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.calls).into_iter().partition(|call| call.answer.is_some());
         if !done.is_empty() {
             let turn = Turn { calls: done, ..std::mem::take(&mut self) };
-            self.said_since = turn.said_since.clone();
+            self.said_since.clone_from(&turn.said_since);
             turn.close(steps);
         }
-        self.user_input.append(&mut self.said_since);
         let calls = open.iter().take(WAITING_MAX);
         Carry {
             user_input: kept(&joined(self.user_input)),
             thought: kept(&joined(self.thoughts)),
             calls: calls.map(|call| AskedCall::new(&call.id, &call.tool, &call.input)).collect(),
+            said_since: kept(&joined(self.said_since)),
+            given: Given::default(),
         }
     }
 }

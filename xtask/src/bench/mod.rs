@@ -2,6 +2,8 @@
 
 /// Time per step of the engine and of the public Python package.
 pub(crate) mod engine;
+/// How fast requests and answers are looked at.
+pub(crate) mod wire;
 
 /// Requests a second of the server and of a minimal Python one.
 pub(crate) mod server;

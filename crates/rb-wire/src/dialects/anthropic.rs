@@ -2,7 +2,7 @@
 
 use super::{Dialect, Part, input, result, say, think};
 use crate::answer::{Draft, Fault};
-use crate::json::{Value, quoted};
+use crate::json::{Value, quoted, text, word};
 use crate::steer::Channel;
 use crate::usage::TokenUse;
 
@@ -25,8 +25,9 @@ pub(super) const DIALECT: Dialect = Dialect {
 };
 
 fn read<'a>(message: Value<'a>, parts: &mut Vec<Part<'a>>) {
-    let Some(content) = message.get("content") else { return };
-    match message.word("role") {
+    let [role, content] = message.fields(["role", "content"]);
+    let Some(content) = content else { return };
+    match word(role) {
         b"user" => match content.text() {
             Some(text) => say(text, parts),
             None => content.items().for_each(|block| read_user(block, parts)),
@@ -40,64 +41,69 @@ fn read<'a>(message: Value<'a>, parts: &mut Vec<Part<'a>>) {
 }
 
 fn read_user<'a>(block: Value<'a>, parts: &mut Vec<Part<'a>>) {
-    match block.word("type") {
-        b"text" => say(block.text_of("text"), parts),
-        b"tool_result" => read_result(block, parts),
+    let [kind, said, id, content, is_error] =
+        block.fields(["type", "text", "tool_use_id", "content", "is_error"]);
+    match word(kind) {
+        b"text" => say(text(said), parts),
+        b"tool_result" => parts.push(answer(id, content, is_error)),
         _ => {}
     }
 }
 
 fn read_assistant<'a>(block: Value<'a>, parts: &mut Vec<Part<'a>>) {
-    match block.word("type") {
-        b"text" => think(block.text_of("text"), parts),
-        b"thinking" => think(block.text_of("thinking"), parts),
-        b"tool_use" | b"server_tool_use" | b"mcp_tool_use" => parts.push(Part::Call {
-            id: block.text_of("id"),
-            tool: block.text_of("name"),
-            input: input(block.get("input")),
-        }),
-        kind if kind.ends_with(b"_tool_result") => read_result(block, parts),
+    let [kind, said, thinking, id, tool, given] =
+        block.fields(["type", "text", "thinking", "id", "name", "input"]);
+    match word(kind) {
+        b"text" => think(text(said), parts),
+        b"thinking" => think(text(thinking), parts),
+        b"tool_use" | b"server_tool_use" | b"mcp_tool_use" => {
+            parts.push(Part::Call { id: text(id), tool: text(tool), input: input(given) });
+        }
+        kind if kind.ends_with(b"_tool_result") => {
+            let [id, content, is_error] = block.fields(["tool_use_id", "content", "is_error"]);
+            parts.push(answer(id, content, is_error));
+        }
         _ => {}
     }
 }
 
-fn read_result<'a>(block: Value<'a>, parts: &mut Vec<Part<'a>>) {
-    let (text, failed) = result::text(block.get("content"));
-    let is_error = failed || block.get("is_error").is_some_and(Value::is_true);
-    parts.push(Part::Result { id: block.text_of("tool_use_id"), text, is_error });
+fn answer<'a>(
+    id: Option<Value<'a>>,
+    content: Option<Value<'a>>,
+    is_error: Option<Value<'a>>,
+) -> Part<'a> {
+    let (answer, failed) = result::text(content);
+    let is_error = failed || is_error.is_some_and(Value::is_true);
+    Part::Result { id: text(id), text: answer, is_error }
 }
 
 fn on_event(draft: &mut Draft, event: Value<'_>) {
-    match event.word("type") {
-        b"message_start" => {
-            let Some(message) = event.get("message") else { return };
+    let [kind, index, delta, block, message, usage, error] =
+        event.fields(["type", "index", "delta", "content_block", "message", "usage", "error"]);
+    let slot = index.and_then(Value::count).unwrap_or_default();
+    match (word(kind), delta, block) {
+        (b"message_start", ..) => {
+            let Some(message) = message else { return };
             draft.names(message);
             read_usage(draft, message.get("usage"));
         }
-        b"content_block_start" => {
-            let slot = event.get("index").and_then(Value::count).unwrap_or_default();
-            if let Some(block) = event.get("content_block") {
-                start_block(draft, slot, block);
-            }
-        }
-        b"content_block_delta" => {
-            let slot = event.get("index").and_then(Value::count).unwrap_or_default();
-            let Some(delta) = event.get("delta") else { return };
-            match delta.word("type") {
-                b"text_delta" => draft.thinks(&delta.text_of("text")),
-                b"thinking_delta" => draft.thinks(&delta.text_of("thinking")),
-                b"input_json_delta" => draft.gives(slot, &delta.text_of("partial_json")),
+        (b"content_block_start", _, Some(block)) => start_block(draft, slot, block),
+        (b"content_block_delta", Some(delta), _) => {
+            let [kind, said, thinking, json] =
+                delta.fields(["type", "text", "thinking", "partial_json"]);
+            match word(kind) {
+                b"text_delta" => draft.thinks(&text(said)),
+                b"thinking_delta" => draft.thinks(&text(thinking)),
+                b"input_json_delta" => draft.gives(slot, &text(json)),
                 _ => {}
             }
         }
-        b"message_delta" => {
-            if let Some(delta) = event.get("delta") {
-                draft.stops(&delta.text_of("stop_reason"));
-            }
-            read_usage(draft, event.get("usage"));
+        (b"message_delta", delta, _) => {
+            draft.stops(&delta.map(|delta| delta.text_of("stop_reason")).unwrap_or_default());
+            read_usage(draft, usage);
         }
-        b"message_stop" => draft.answer.is_complete = true,
-        b"error" => read_error(draft, event),
+        (b"message_stop", ..) => draft.answer.is_complete = true,
+        (b"error", ..) => read_error(draft, error),
         _ => {}
     }
 }
@@ -118,7 +124,7 @@ fn start_block(draft: &mut Draft, slot: u64, block: Value<'_>) {
 
 fn on_body(draft: &mut Draft, body: Value<'_>) {
     if body.word("type") == b"error" {
-        read_error(draft, body);
+        read_error(draft, body.get("error"));
         return;
     }
     draft.names(body);
@@ -149,10 +155,9 @@ fn read_usage(draft: &mut Draft, usage: Option<Value<'_>>) {
     }
 }
 
-fn read_error(draft: &mut Draft, event: Value<'_>) {
-    let error = event.get("error");
-    let text = |name| error.map(|error| error.text_of(name).into_owned()).unwrap_or_default();
-    draft.answer.fault = Some(Fault { kind: text("type"), message: text("message") });
+fn read_error(draft: &mut Draft, error: Option<Value<'_>>) {
+    let part = |name| error.map(|error| error.text_of(name).into_owned()).unwrap_or_default();
+    draft.answer.fault = Some(Fault { kind: part("type"), message: part("message") });
 }
 
 fn error_kind(status: u16) -> &'static str {

@@ -1,9 +1,12 @@
 //! OpenAI Chat Completions: a message each for the user, the model and every answer of a tool.
 
+use std::borrow::Cow;
+
 use super::{Dialect, Part, input, result, say, think};
 use crate::answer::{Draft, Fault};
-use crate::json::{Value, quoted};
+use crate::json::{Value, quoted, text, word};
 use crate::steer::Channel;
+use crate::transcripts::RunInput;
 use crate::usage::TokenUse;
 
 pub(super) const DIALECT: Dialect = Dialect {
@@ -22,23 +25,20 @@ pub(super) const DIALECT: Dialect = Dialect {
 };
 
 fn read<'a>(message: Value<'a>, parts: &mut Vec<Part<'a>>) {
-    match message.word("role") {
-        b"user" => texts(message.get("content"), |text| say(text, parts)),
-        b"assistant" => read_assistant(message, parts),
-        b"tool" => {
-            let (text, is_error) = result::text(message.get("content"));
-            parts.push(Part::Result { id: message.text_of("tool_call_id"), text, is_error });
-        }
-        b"function" => {
-            let (text, is_error) = result::text(message.get("content"));
-            parts.push(Part::Result { id: message.text_of("name"), text, is_error });
-        }
-        _ => {}
-    }
+    let [role, content, id, name] = message.fields(["role", "content", "tool_call_id", "name"]);
+    let id = match word(role) {
+        b"user" => return texts(content, |text| say(text, parts)),
+        b"assistant" => return read_assistant(message, parts),
+        b"tool" => text(id),
+        b"function" => text(name),
+        _ => return,
+    };
+    let (text, is_error) = result::text(content);
+    parts.push(Part::Result { id, text, is_error });
 }
 
 /// The texts of a content, whether it is one or a list of parts.
-fn texts<'a>(content: Option<Value<'a>>, mut each: impl FnMut(std::borrow::Cow<'a, str>)) {
+fn texts<'a>(content: Option<Value<'a>>, mut each: impl FnMut(Cow<'a, str>)) {
     let Some(content) = content else { return };
     if let Some(text) = content.text() {
         each(text);
@@ -54,30 +54,34 @@ fn texts<'a>(content: Option<Value<'a>>, mut each: impl FnMut(std::borrow::Cow<'
 
 fn read_assistant<'a>(message: Value<'a>, parts: &mut Vec<Part<'a>>) {
     // Servers of others show the reasoning under one of two names.
-    think(message.text_of("reasoning_content"), parts);
-    think(message.text_of("reasoning"), parts);
-    texts(message.get("content"), |text| think(text, parts));
-    think(message.text_of("refusal"), parts);
-    for call in message.get("tool_calls").into_iter().flat_map(Value::items) {
+    let [shown, reasoning, content, refusal, calls, old_call] = message.fields([
+        "reasoning_content",
+        "reasoning",
+        "content",
+        "refusal",
+        "tool_calls",
+        "function_call",
+    ]);
+    think(text(shown), parts);
+    think(text(reasoning), parts);
+    texts(content, |text| think(text, parts));
+    think(text(refusal), parts);
+    for call in calls.into_iter().flat_map(Value::items) {
         let (tool, input) = tool_and_input(call);
         parts.push(Part::Call { id: call.text_of("id"), tool, input });
     }
     // The way of asking before there were several calls at once: the answer names the function.
-    if let Some(call) = message.get("function_call").filter(|call| call.is_object()) {
-        parts.push(Part::Call {
-            id: call.text_of("name"),
-            tool: call.text_of("name"),
-            input: input(call.get("arguments")),
-        });
+    if let Some(call) = old_call.filter(|call| call.is_object()) {
+        let [name, arguments] = call.fields(["name", "arguments"]);
+        parts.push(Part::Call { id: text(name), tool: text(name), input: input(arguments) });
     }
 }
 
-fn tool_and_input(call: Value<'_>) -> (std::borrow::Cow<'_, str>, crate::transcripts::RunInput<'_>) {
-    let (inner, argument) = match call.get("custom") {
-        Some(custom) => (custom, "input"),
-        None => (call.get("function").unwrap_or(call), "arguments"),
-    };
-    (inner.text_of("name"), input(inner.get(argument)))
+fn tool_and_input(call: Value<'_>) -> (Cow<'_, str>, RunInput<'_>) {
+    let [custom, function] = call.fields(["custom", "function"]);
+    let inner = custom.or(function).unwrap_or(call);
+    let [name, given, arguments] = inner.fields(["name", "input", "arguments"]);
+    (text(name), input(if custom.is_some() { given } else { arguments }))
 }
 
 fn on_event(draft: &mut Draft, chunk: Value<'_>) {
@@ -118,10 +122,12 @@ fn on_body(draft: &mut Draft, body: Value<'_>) {
 
 /// A whole message, or what is new of it.
 fn read_message(draft: &mut Draft, message: Value<'_>) {
-    for name in ["reasoning_content", "reasoning", "content", "refusal"] {
-        draft.thinks(&message.text_of(name));
+    let names = ["tool_calls", "reasoning_content", "reasoning", "content", "refusal"];
+    let [calls, said @ ..] = message.fields(names);
+    for said in said {
+        draft.thinks(&text(said));
     }
-    for (place, call) in (0..).zip(message.get("tool_calls").into_iter().flat_map(Value::items)) {
+    for (place, call) in (0..).zip(calls.into_iter().flat_map(Value::items)) {
         let id = call.text_of("id");
         // Some servers leave the index out of a piece; then it belongs to the call before, unless it brings a new id.
         let slot = match call.get("index").and_then(Value::count) {
@@ -134,9 +140,8 @@ fn read_message(draft: &mut Draft, message: Value<'_>) {
             draft.asks(slot, &id, &tool, false);
         }
         match input {
-            crate::transcripts::RunInput::Text(text)
-            | crate::transcripts::RunInput::Structured(text) => draft.gives(slot, &text),
-            crate::transcripts::RunInput::None => {}
+            RunInput::Text(text) | RunInput::Structured(text) => draft.gives(slot, &text),
+            RunInput::None => {}
         }
     }
 }

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use super::openai_chat::{error_body, error_kind};
 use super::{Dialect, Part, input, result, say, think};
 use crate::answer::{Draft, Fault};
-use crate::json::{Value, quoted};
+use crate::json::{Value, quoted, word};
 use crate::steer::Channel;
 use crate::transcripts::RunInput;
 use crate::usage::TokenUse;
@@ -52,13 +52,14 @@ fn read<'a>(item: Value<'a>, parts: &mut Vec<Part<'a>>) {
 }
 
 fn read_message<'a>(item: Value<'a>, parts: &mut Vec<Part<'a>>) {
-    let is_user = match item.word("role") {
+    let [role, content] = item.fields(["role", "content"]);
+    let is_user = match word(role) {
         b"user" => true,
         b"assistant" => false,
         _ => return,
     };
     let mut add = |text| if is_user { say(text, parts) } else { think(text, parts) };
-    let Some(content) = item.get("content") else { return };
+    let Some(content) = content else { return };
     if let Some(text) = content.text() {
         add(text);
     }
@@ -105,9 +106,9 @@ fn read_call<'a>(kind: &'a [u8], item: Value<'a>, parts: &mut Vec<Part<'a>>) {
         return;
     }
     let is_empty = |value: &Value<'_>| value.is_null();
-    let answer = ["output", "outputs", "results", "error"].iter().find_map(|name| {
-        item.get(name).filter(|value| !is_empty(value))
-    });
+    let answer = ["output", "outputs", "results", "error"]
+        .iter()
+        .find_map(|name| item.get(name).filter(|value| !is_empty(value)));
     let (text, failed) = result::text(answer);
     parts.push(Part::Result { id: id(item), text, is_error: failed || has_failed(item) });
 }

@@ -62,7 +62,10 @@ mod tests {
         let cases = [
             ("  fix the bug\n", "fix the bug"),
             ("<system-reminder>\nbe brief\n</system-reminder>", ""),
-            ("<system-reminder>a</system-reminder>\n<system-reminder>b</system-reminder>\nhi", "hi"),
+            (
+                "<system-reminder>a</system-reminder>\n<system-reminder>b</system-reminder>\nhi",
+                "hi",
+            ),
             ("hi\n<system-reminder>a</system-reminder>", "hi"),
             ("<environment_context>\n<cwd>/w</cwd>\n</environment_context>", ""),
             ("<environment_context>cut off", ""),

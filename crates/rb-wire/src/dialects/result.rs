@@ -79,14 +79,42 @@ mod tests {
     fn answers_become_one_text() {
         let cases = [
             (r#""plain""#, "plain", false),
-            (r#"[{"type":"text","text":"a"},{"type":"image","source":{}},{"type":"text","text":"b"}]"#, "a\nb", false),
-            (r#"[{"type":"web_search_result","title":"T","url":"u","encrypted_content":"E"}]"#, "T\nu", false),
-            (r#"{"type":"web_search_tool_result_error","error_code":"max_uses_exceeded"}"#, "max_uses_exceeded", true),
-            (r#"{"type":"code_execution_result","stdout":"1\n","stderr":"","return_code":0}"#, "1\n", false),
-            (r#"{"type":"code_execution_result","stdout":"","stderr":"bad","return_code":2}"#, "bad", true),
-            (r#"[{"stdout":"o","stderr":"e","outcome":{"type":"exit","exit_code":1}}]"#, "o\ne", true),
+            (
+                r#"[{"type":"text","text":"a"},{"type":"image","source":{}},{"type":"text","text":"b"}]"#,
+                "a\nb",
+                false,
+            ),
+            (
+                r#"[{"type":"web_search_result","title":"T","url":"u","encrypted_content":"E"}]"#,
+                "T\nu",
+                false,
+            ),
+            (
+                r#"{"type":"web_search_tool_result_error","error_code":"max_uses_exceeded"}"#,
+                "max_uses_exceeded",
+                true,
+            ),
+            (
+                r#"{"type":"code_execution_result","stdout":"1\n","stderr":"","return_code":0}"#,
+                "1\n",
+                false,
+            ),
+            (
+                r#"{"type":"code_execution_result","stdout":"","stderr":"bad","return_code":2}"#,
+                "bad",
+                true,
+            ),
+            (
+                r#"[{"stdout":"o","stderr":"e","outcome":{"type":"exit","exit_code":1}}]"#,
+                "o\ne",
+                true,
+            ),
             (r#"[{"stdout":"o","stderr":"","outcome":{"type":"timeout"}}]"#, "o", true),
-            (r#""{\"output\":\"no such file\",\"metadata\":{\"exit_code\":1,\"duration_seconds\":0.1}}""#, "no such file", true),
+            (
+                r#""{\"output\":\"no such file\",\"metadata\":{\"exit_code\":1,\"duration_seconds\":0.1}}""#,
+                "no such file",
+                true,
+            ),
             (r#""{\"output\":\"mine\"}""#, r#"{"output":"mine"}"#, false),
             ("null", "", false),
             ("7", "", false),

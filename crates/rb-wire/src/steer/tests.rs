@@ -1,1 +1,377 @@
-//! Cases.
+//! Where guidance goes, and that nothing else changes.
+
+use super::*;
+use crate::dialects::{DIALECTS, Dialect, by_id};
+use proptest::prelude::*;
+use serde_json::json;
+
+const TEXT: &str = "[REASONBLOCKS]\nLook \"again\" \u{7}é.";
+
+fn scan<'a>(dialect: &str, body: &'a str) -> Chat<'a> {
+    Chat::scan(by_id(dialect).expect("a dialect"), body.as_bytes()).expect("a body")
+}
+
+/// The edited body; it is JSON, and without the insertions it is what it was.
+#[track_caller]
+fn applied(body: &str, splices: &Splices<'_>) -> String {
+    let edited = String::from_utf8(splices.apply()).expect("text");
+    serde_json::from_str::<serde_json::Value>(&edited).expect("JSON");
+    assert!(is_subsequence(body.as_bytes(), edited.as_bytes()), "{edited}");
+    edited
+}
+
+fn is_subsequence(part: &[u8], whole: &[u8]) -> bool {
+    let mut rest = whole.iter();
+    part.iter().all(|byte| rest.any(|other| other == byte))
+}
+
+/// Where the fragment goes in the channel: the edited list of messages, or nothing.
+#[track_caller]
+fn check(dialect: &str, channel: Channel, list: &str, expected: Option<&str>) {
+    let field = by_id(dialect).expect("a dialect").list;
+    let body = format!(r#"{{ "{field}" : {list} , "model":"m"}}"#);
+    let tail = tail(&scan(dialect, &body), &[], Some("T"), &[channel]);
+    assert_eq!(tail.planted.is_some(), expected.is_some(), "{dialect} {channel:?} {list}");
+    let expected = format!(r#"{{ "{field}" : {} , "model":"m"}}"#, expected.unwrap_or(list));
+    assert_eq!(applied(&body, &tail.splices), expected);
+}
+
+#[test]
+fn anthropic_has_a_place_behind_the_user() {
+    use Channel::{DeveloperMessage, ScopedSystemMessage, SystemMessage, TextBlock};
+    let check = |channel, list: &str, expected: Option<&str>| {
+        check("anthropic", channel, list, expected);
+    };
+    let ours = r#"{"role":"system","content":"T"}"#;
+    let user = r#"{"role":"user","content":"a"}"#;
+    check(SystemMessage, &format!("[{user} ]"), Some(&format!("[{user},{ours} ]")));
+    check(
+        ScopedSystemMessage,
+        &format!("[{user}]"),
+        Some(&format!(
+            r#"[{user},{{"role":"system","content":"T","clear_at":"next_user_message"}}]"#
+        )),
+    );
+    check(DeveloperMessage, &format!("[{user}]"), None);
+    check(
+        TextBlock,
+        &format!("[{user}]"),
+        Some(
+            r#"[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"T"}]}]"#,
+        ),
+    );
+    check(
+        TextBlock,
+        r#"[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","cache_control":{"type":"ephemeral"}} ]}]"#,
+        Some(
+            r#"[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","cache_control":{"type":"ephemeral"}},{"type":"text","text":"T"} ]}]"#,
+        ),
+    );
+    check(
+        TextBlock,
+        r#"[{"content":[],"role":"user"}]"#,
+        Some(r#"[{"content":[{"type":"text","text":"T"}],"role":"user"}]"#),
+    );
+    // Nowhere: the model's own words are last, or the client's message of the system is.
+    let assistant = r#"{"role":"assistant","content":"b"}"#;
+    for channel in [SystemMessage, TextBlock] {
+        check(channel, &format!("[{user},{assistant}]"), None);
+        check(channel, "[]", None);
+        check(
+            channel,
+            r#"[{"role":"user"}]"#,
+            (channel == SystemMessage)
+                .then_some(r#"[{"role":"user"},{"role":"system","content":"T"}]"#),
+        );
+    }
+    let theirs = r#"{"role":"system","content":"s"}"#;
+    check(SystemMessage, &format!("[{user},{theirs}]"), None);
+    check(
+        TextBlock,
+        &format!("[{user},{theirs}]"),
+        Some(&format!(
+            r#"[{{"role":"user","content":[{{"type":"text","text":"a"}},{{"type":"text","text":"T"}}]}},{theirs}]"#
+        )),
+    );
+}
+
+#[test]
+fn openai_has_a_place_behind_users_and_tools() {
+    use Channel::{DeveloperMessage, ScopedSystemMessage, SystemMessage, TextBlock, UserMessage};
+    let user = r#"{"role":"user","content":"a"}"#;
+    let tool = r#"{"role":"tool","tool_call_id":"c","content":"a"}"#;
+    let asks = r#"{"role":"assistant","tool_calls":[{"id":"c"}]}"#;
+    for (channel, role) in
+        [(DeveloperMessage, "developer"), (SystemMessage, "system"), (UserMessage, "user")]
+    {
+        let ours = format!(r#"{{"role":"{role}","content":"T"}}"#);
+        check("openai-chat", channel, &format!("[{user}]"), Some(&format!("[{user},{ours}]")));
+        let list = format!("[{user},{asks},{tool}");
+        check("openai-chat", channel, &format!("{list}]"), Some(&format!("{list},{ours}]")));
+        check("openai-chat", channel, &format!("[{user},{asks}]"), None);
+    }
+    let ours =
+        r#"{"type":"message","role":"developer","content":[{"type":"input_text","text":"T"}]}"#;
+    let responses = |list: &str, expected: Option<&str>| {
+        check("openai-responses", DeveloperMessage, list, expected);
+    };
+    responses(r#""a\"b""#, Some(&format!(r#"[{{"role":"user","content":"a\"b"}},{ours}]"#)));
+    let output = r#"{"type":"function_call_output","call_id":"c","output":"x"}"#;
+    responses(&format!("[{output}\n]"), Some(&format!("[{output},{ours}\n]")));
+    responses(r#"[{"type":"function_call","call_id":"c"}]"#, None);
+    responses(r#"[{"type":"reasoning","summary":[]}]"#, None);
+    responses(r#"[{"type":"item_reference","id":"x"}]"#, None);
+    responses("null", None);
+    for channel in [TextBlock, ScopedSystemMessage] {
+        check("openai-chat", channel, &format!("[{user}]"), None);
+        check("openai-responses", channel, &format!("[{user}]"), None);
+    }
+}
+
+#[test]
+fn the_first_channel_with_a_place_is_taken() {
+    let body = r#"{"messages":[{"role":"user","content":"a"},{"role":"system","content":"s"}]}"#;
+    let chat = scan("anthropic", body);
+    let found = tail(&chat, &[], Some("T"), chat.dialect.channels).planted.expect("a place");
+    assert_eq!((found.channel, found.message), (Channel::TextBlock, 0));
+    assert!(tail(&chat, &[], None, chat.dialect.channels).splices.is_empty());
+    assert!(tail(&chat, &[], Some("T"), &[]).planted.is_none());
+    assert!(Channel::ALL.iter().all(|channel| Channel::by_id(channel.id()) == Some(*channel)));
+}
+
+#[test]
+fn what_was_planted_stays_or_goes_with_its_history() {
+    let user = |text: &str| json!({"role": "user", "content": text});
+    let assistant = |text: &str| json!({"role": "assistant", "content": text});
+    let body = |messages: &[serde_json::Value]| json!({"messages": messages}).to_string();
+    let first = body(&[user("a")]);
+    let chat = scan("anthropic", &first);
+    let planted = tail(&chat, &[], Some(TEXT), &[Channel::SystemMessage]).planted.expect("a place");
+    let planted = [planted];
+    // The history, whether the fragment stays, whether a new one finds a place.
+    let cases = [
+        (body(&[user("a")]), true, false),
+        (body(&[user("a"), assistant("b"), user("c")]), true, true),
+        (body(&[user("A"), assistant("b"), user("c")]), false, true),
+        (body(&[user("a"), user("b")]), false, true),
+        (body(&[]), false, false),
+    ];
+    for (body, stays, finds) in cases {
+        let tail =
+            tail(&scan("anthropic", &body), &planted, Some("new"), &[Channel::SystemMessage]);
+        let edited = applied(&body, &tail.splices);
+        assert_eq!(tail.dropped.is_empty(), stays, "{body}");
+        assert_eq!(edited.contains(&quoted(TEXT)), stays, "{edited}");
+        assert_eq!(tail.planted.is_some(), finds, "{body}");
+    }
+    let kept = r#"{"previous_response_id":"r","input":"a"}"#;
+    let chat = scan("openai-responses", kept);
+    let earlier = [Planted {
+        link: chat.messages[0].link,
+        channel: Channel::DeveloperMessage,
+        ..planted[0].clone()
+    }];
+    let tail = tail(&chat, &earlier, None, &[]);
+    assert!(tail.splices.is_empty() && tail.dropped.is_empty(), "the provider has it already");
+}
+
+#[test]
+fn a_fragment_never_parts_a_call_from_its_answer() {
+    let call = r#"{"role":"assistant","tool_calls":[{"id":"a"},{"id":"b"}]}"#;
+    let answer = |id: &str| format!(r#"{{"role":"tool","tool_call_id":"{id}","content":"x"}}"#);
+    let first = format!(r#"{{"messages":[{call},{}]}}"#, answer("a"));
+    let chat = scan("openai-chat", &first);
+    let planted = tail(&chat, &[], Some("T"), chat.dialect.channels).planted.expect("a place");
+    let second = format!(r#"{{"messages":[{call},{},{}]}}"#, answer("a"), answer("b"));
+    let tail = tail(&scan("openai-chat", &second), &[planted], None, &[]);
+    assert_eq!((applied(&second, &tail.splices), tail.dropped), (second, vec![0]));
+}
+
+#[test]
+fn the_system_prompt_takes_a_block() {
+    let block = r#"{"type":"text","text":"T"}"#;
+    let cases = [
+        (
+            "anthropic",
+            r#"{"system":"base","messages":[]}"#.to_owned(),
+            format!(
+                r#"{{"system":[{{"type":"text","text":"base","cache_control":{{"type":"ephemeral"}}}},{block}],"messages":[]}}"#
+            ),
+        ),
+        ("anthropic", r#"{"system":""}"#.to_owned(), format!(r#"{{"system":[{block}]}}"#)),
+        ("anthropic", r#"{"system":null}"#.to_owned(), format!(r#"{{"system":[{block}]}}"#)),
+        ("anthropic", " {\n}".to_owned(), format!(" {{\"system\":[{block}]\n}}")),
+        (
+            "anthropic",
+            r#"{"messages":[]}"#.to_owned(),
+            format!(r#"{{"system":[{block}],"messages":[]}}"#),
+        ),
+        (
+            "anthropic",
+            r#"{"system":[{"type":"text","text":"base"}]}"#.to_owned(),
+            format!(r#"{{"system":[{{"type":"text","text":"base"}},{block}]}}"#),
+        ),
+        (
+            "openai-responses",
+            r#"{"instructions":"base"}"#.to_owned(),
+            r#"{"instructions":"base\n\nT"}"#.to_owned(),
+        ),
+        (
+            "openai-responses",
+            r#"{"instructions":null}"#.to_owned(),
+            r#"{"instructions":"T"}"#.to_owned(),
+        ),
+        (
+            "openai-responses",
+            r#"{"input":"x"}"#.to_owned(),
+            r#"{"instructions":"T","input":"x"}"#.to_owned(),
+        ),
+        (
+            "openai-chat",
+            r#"{"messages":[{"role":"developer","content":"base"}]}"#.to_owned(),
+            r#"{"messages":[{"role":"developer","content":"base\n\nT"}]}"#.to_owned(),
+        ),
+        (
+            "openai-chat",
+            r#"{"messages":[{"role":"system","content":[{"type":"text","text":"base"}]}]}"#
+                .to_owned(),
+            format!(
+                r#"{{"messages":[{{"role":"system","content":[{{"type":"text","text":"base"}},{block}]}}]}}"#
+            ),
+        ),
+        (
+            "openai-chat",
+            r#"{"messages":[{"role":"user","content":"a"}]}"#.to_owned(),
+            r#"{"messages":[{"role":"system","content":"T"},{"role":"user","content":"a"}]}"#
+                .to_owned(),
+        ),
+        (
+            "openai-chat",
+            r#"{"messages":[]}"#.to_owned(),
+            r#"{"messages":[{"role":"system","content":"T"}]}"#.to_owned(),
+        ),
+    ];
+    for (dialect, body, expected) in cases {
+        let edited = String::from_utf8(system(&scan(dialect, &body), "T").apply()).expect("text");
+        assert_eq!(edited, expected);
+        serde_json::from_str::<serde_json::Value>(&edited).expect("JSON");
+    }
+    let full =
+        format!(r#"{{"system":"base","messages":[{}]}}"#, [r#"{"cache_control":{}}"#; 4].join(","));
+    let edited = String::from_utf8(system(&scan("anthropic", &full), "T").apply()).expect("text");
+    assert_eq!(edited.matches("cache_control").count(), 4, "no more markers than are allowed");
+}
+
+#[test]
+fn another_model_is_asked_for() {
+    let body = r#"{"x":{"model":"no"},"model" : "a" ,"messages":[]}"#;
+    let chat = scan("anthropic", body);
+    let mut splices = model(&chat, "b\"c");
+    assert_eq!(splices.apply(), br#"{"x":{"model":"no"},"model" : "b\"c" ,"messages":[]}"#);
+    splices.extend(system(&chat, "T"));
+    let edited = String::from_utf8(splices.apply()).expect("text");
+    assert!(edited.starts_with(r#"{"system":[{"type":"text","text":"T"}],"x""#), "{edited}");
+    assert!(model(&scan("anthropic", "{}"), "b").is_empty());
+}
+
+/// What happens next in a conversation.
+#[derive(Debug, Clone)]
+enum Turn {
+    Talk(String),
+    Calls(Vec<String>),
+}
+
+fn turn() -> impl Strategy<Value = Turn> {
+    prop_oneof![
+        ".{0,12}".prop_map(Turn::Talk),
+        proptest::collection::vec(".{0,12}", 1..4).prop_map(Turn::Calls),
+    ]
+}
+
+/// The messages of one turn in a dialect: first the model's, then the answers.
+fn messages(
+    dialect: &Dialect,
+    number: usize,
+    turn: &Turn,
+) -> (Vec<serde_json::Value>, Vec<serde_json::Value>) {
+    let calls = match turn {
+        Turn::Talk(text) => {
+            let model = json!({"role": "assistant", "content": text});
+            return (vec![model], vec![json!({"role": "user", "content": text})]);
+        }
+        Turn::Calls(calls) => calls,
+    };
+    let id = |at: usize| format!("c{number}_{at}");
+    let each = |make: &dyn Fn(usize, &String) -> serde_json::Value| -> Vec<serde_json::Value> {
+        calls.iter().enumerate().map(|(at, text)| make(at, text)).collect()
+    };
+    match dialect.id {
+        "anthropic" => {
+            let asked = each(
+                &|at, text| json!({"type": "tool_use", "id": id(at), "name": "f", "input": {"x": text}}),
+            );
+            let given = each(
+                &|at, text| json!({"type": "tool_result", "tool_use_id": id(at), "content": text}),
+            );
+            let model = json!({"role": "assistant", "content": asked});
+            (vec![model], vec![json!({"role": "user", "content": given})])
+        }
+        "openai-chat" => {
+            let asked = each(
+                &|at, text| json!({"id": id(at), "type": "function", "function": {"name": "f", "arguments": text}}),
+            );
+            let model = json!({"role": "assistant", "content": null, "tool_calls": asked});
+            (
+                vec![model],
+                each(&|at, text| json!({"role": "tool", "tool_call_id": id(at), "content": text})),
+            )
+        }
+        _ => (
+            each(
+                &|at, text| json!({"type": "function_call", "call_id": id(at), "name": "f", "arguments": text}),
+            ),
+            each(
+                &|at, text| json!({"type": "function_call_output", "call_id": id(at), "output": text}),
+            ),
+        ),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// The heart of it: with fragments planted at any steps and in any channel, every request is the beginning of the
+    /// next, and without them it is what the client sent.
+    #[test]
+    fn every_request_begins_with_the_one_before(
+        turns in proptest::collection::vec((turn(), proptest::option::of(".{1,20}")), 1..8),
+        dialect in 0..3_usize,
+        first_channel in 0..3_usize,
+    ) {
+        let dialect = &DIALECTS[dialect];
+        let channels: Vec<Channel> =
+            dialect.channels.iter().copied().cycle().skip(first_channel).take(dialect.channels.len()).collect();
+        let mut history = vec![json!({"role": "user", "content": "task"})];
+        let mut planted: Vec<Planted> = Vec::new();
+        let mut before: Option<String> = None;
+        for (number, (turn, fragment)) in turns.iter().enumerate() {
+            let body = json!({"model": "m", "stream": true, dialect.list: &history}).to_string();
+            let chat = Chat::scan(dialect, body.as_bytes()).expect("a body");
+            let tail = tail(&chat, &planted, fragment.as_deref(), &channels);
+            prop_assert!(tail.dropped.is_empty());
+            prop_assert_eq!(tail.planted.is_some(), fragment.is_some());
+            let edited = applied(&body, &tail.splices);
+            let again = Chat::scan(dialect, edited.as_bytes()).expect("a body");
+            let list = again.list.expect("a list").json().into_owned();
+            if let Some(before) = &before {
+                let open = before.strip_suffix(']').expect("a list");
+                prop_assert!(list.starts_with(open), "{}\n{}", before, list);
+            }
+            before = Some(list);
+            planted.extend(tail.planted);
+            let (model, answers) = messages(dialect, number, turn);
+            history.extend(model);
+            history.extend(answers);
+        }
+    }
+}

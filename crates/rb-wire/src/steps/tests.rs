@@ -1,1 +1,341 @@
-//! Cases.
+//! Conversations of all three protocols and the steps they hold.
+
+use std::fmt::Write as _;
+
+use super::*;
+use crate::dialects::by_id;
+
+fn shown(steps: &[RunStep<'_>]) -> String {
+    let mut text = String::new();
+    for step in steps {
+        let mut field = |name: &str, value: &str| {
+            if !value.is_empty() {
+                let _ = write!(text, "{name}={value:?} ");
+            }
+        };
+        field("user", &step.user_input);
+        field("thought", &step.thought);
+        field("tool", &step.tool);
+        match &step.input {
+            RunInput::None => {}
+            RunInput::Text(input) => field("text", input),
+            RunInput::Structured(input) => field("json", input),
+        }
+        field("observation", &step.observation);
+        if step.is_error {
+            text.push_str("ERROR");
+        }
+        text = text.trim_end().to_owned() + "\n";
+    }
+    text.trim_end().to_owned()
+}
+
+/// Reads a conversation at once and message by message, and compares both with what is expected.
+#[track_caller]
+fn check(dialect: &str, body: &str, expected: &str) -> Carry {
+    let dialect = by_id(dialect).expect("a dialect");
+    let chat = Chat::scan(dialect, body.as_bytes()).expect("a body");
+    let whole = read(&chat, 0, &Carry::default()).clone_owned();
+    let expected: Vec<&str> =
+        expected.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    assert_eq!(shown(&whole.steps), expected.join("\n"));
+
+    let (mut steps, mut carry, mut links) = (Vec::new(), Carry::default(), Vec::new());
+    for count in 1..=chat.messages.len() {
+        let mut request = chat.clone();
+        request.messages.truncate(count);
+        let continuity = Continuity::between(&links, &request.links());
+        let new = advance(&request, continuity, &carry).clone_owned();
+        steps.extend(new.steps);
+        carry = new.carry;
+        assert_eq!(carry_at(&chat, count), carry, "after {count} messages");
+        links = request.links();
+    }
+    assert_eq!(shown(&steps), shown(&whole.steps), "message by message");
+    assert_eq!(carry, whole.carry, "message by message");
+    carry
+}
+
+impl NewSteps<'_> {
+    fn clone_owned(self) -> NewSteps<'static> {
+        let steps = self.steps.into_iter().map(RunStep::into_owned).collect();
+        NewSteps { steps, carry: self.carry }
+    }
+}
+
+#[test]
+fn anthropic_thinking_parallel_calls_and_errors() {
+    let carry = check(
+        "anthropic",
+        r#"{"model":"claude-sonnet-5","max_tokens":8000,"stream":true,
+            "system":[{"type":"text","text":"You are an agent.","cache_control":{"type":"ephemeral"}}],
+            "tools":[{"name":"bash","input_schema":{"type":"object"}}],
+            "messages":[
+            {"role":"user","content":[
+                {"type":"text","text":"<system-reminder>Today is Monday.</system-reminder>"},
+                {"type":"text","text":"Fix the \"login\" bug"},
+                {"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBOR"}},
+                {"type":"document","source":{"type":"text","data":"not said"}}]},
+            {"role":"assistant","content":[
+                {"type":"thinking","thinking":"Where is it?","signature":"EqQBCg=="},
+                {"type":"redacted_thinking","data":"EmwKAh=="},
+                {"type":"text","text":"I look."},
+                {"type":"tool_use","id":"t1","name":"bash","input":{"command":"ls -l", "n": 1.0}},
+                {"type":"tool_use","id":"t2","name":"read","input":{"path":"a.py"}}]},
+            {"role":"user","content":[
+                {"type":"tool_result","tool_use_id":"t2","content":[{"type":"text","text":"no such file"}],"is_error":true},
+                {"type":"tool_result","tool_use_id":"t1","content":"a\nb"},
+                {"type":"text","text":"Use b.py\n"}]},
+            {"role":"system","content":"a message between the others"},
+            {"role":"assistant","content":"I cannot find it."},
+            {"role":"user","content":"Then stop."},
+            {"role":"user","content":[{"type":"unheard_of","text":"?"}]}]}"#,
+        r#"
+        user="Fix the \"login\" bug" thought="Where is it?\n\nI look." tool="bash" json="{\"command\":\"ls -l\", \"n\": 1.0}" observation="a\nb"
+        tool="read" json="{\"path\":\"a.py\"}" observation="no such file" ERROR
+        user="Use b.py" thought="I cannot find it."
+        "#,
+    );
+    assert_eq!(carry.said_since, "Then stop.");
+}
+
+#[test]
+fn anthropic_tools_that_the_provider_runs() {
+    check(
+        "anthropic",
+        r#"{"messages":[
+            {"role":"user","content":"When was it?"},
+            {"role":"assistant","content":[
+                {"type":"compaction","content":"what was before"},
+                {"type":"text","text":"I search."},
+                {"type":"server_tool_use","id":"s1","name":"web_search","input":{"query":"it"}},
+                {"type":"web_search_tool_result","tool_use_id":"s1","content":[
+                    {"type":"web_search_result","title":"It","url":"https://example.org","encrypted_content":"EqA"}]},
+                {"type":"text","text":"Once more.","citations":[]},
+                {"type":"server_tool_use","id":"s2","name":"web_search","input":{"query":"that"}},
+                {"type":"web_search_tool_result","tool_use_id":"s2","content":{"type":"web_search_tool_result_error","error_code":"max_uses_exceeded"}},
+                {"type":"mcp_tool_use","id":"m1","name":"echo","server_name":"x","input":{}},
+                {"type":"mcp_tool_result","tool_use_id":"m1","is_error":false,"content":[{"type":"text","text":"hello"}]},
+                {"type":"text","text":"In 1999."}]},
+            {"role":"user","content":"Thanks"}]}"#,
+        r#"
+        user="When was it?" thought="I search." tool="web_search" json="{\"query\":\"it\"}" observation="It\nhttps://example.org"
+        thought="Once more." tool="web_search" json="{\"query\":\"that\"}" observation="max_uses_exceeded" ERROR
+        tool="echo" json="{}" observation="hello"
+        thought="In 1999."
+        "#,
+    );
+}
+
+#[test]
+fn a_call_that_nobody_answers_is_a_step_once_the_model_goes_on() {
+    check(
+        "anthropic",
+        r#"{"messages":[
+            {"role":"user","content":"go"},
+            {"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"bash","input":{}}]},
+            {"role":"user","content":"[Request interrupted by user]"},
+            {"role":"user","content":"no, wait"},
+            {"role":"assistant","content":"Yes?"},
+            {"role":"user","content":"never mind"}]}"#,
+        r#"
+        user="go" tool="bash" json="{}"
+        user="no, wait" thought="Yes?"
+        "#,
+    );
+}
+
+#[test]
+fn chat_completions_with_strings_parts_and_old_functions() {
+    let carry = check(
+        "openai-chat",
+        r#"{"model":"gpt-5","messages":[
+            {"role":"developer","content":"Be brief."},
+            {"role":"user","content":[{"type":"text","text":"Book a flight"},{"type":"image_url","image_url":{"url":"data:,"}}]},
+            {"role":"assistant","content":null,"reasoning_content":"Which one?","refusal":null,"tool_calls":[
+                {"id":"c1","type":"function","function":{"name":"find","arguments":"{\"to\": \"Rome\"}"}},
+                {"id":"c2","type":"custom","custom":{"name":"note","input":"Rome"}}]},
+            {"role":"tool","tool_call_id":"c1","content":"2 flights"},
+            {"role":"tool","tool_call_id":"c2","content":[{"type":"text","text":"ok"}]},
+            {"role":"assistant","content":"","function_call":{"name":"book","arguments":"{}"}},
+            {"role":"function","name":"book","content":"Error: sold out"},
+            {"role":"assistant","content":[{"type":"text","text":"Sold out."},{"type":"refusal","refusal":"I will not."}]},
+            {"role":"user","content":"Another?"},
+            {"role":"assistant","content":"Yes.","tool_calls":[{"id":"c3","type":"function","function":{"name":"find","arguments":""}}]}]}"#,
+        r#"
+        user="Book a flight" thought="Which one?" tool="find" text="{\"to\": \"Rome\"}" observation="2 flights"
+        tool="note" text="Rome" observation="ok"
+        tool="book" text="{}" observation="Error: sold out"
+        thought="Sold out.\n\nI will not."
+        "#,
+    );
+    assert_eq!((carry.user_input.as_str(), carry.thought.as_str()), ("Another?", "Yes."));
+    assert_eq!(carry.calls.len(), 1);
+}
+
+#[test]
+fn responses_items_of_every_kind() {
+    check(
+        "openai-responses",
+        r##"{"model":"gpt-5-codex","instructions":"You are Codex.","store":false,"input":[
+            {"type":"message","role":"developer","content":[{"type":"input_text","text":"<permissions instructions>"}]},
+            {"type":"message","role":"user","content":[{"type":"input_text","text":"# AGENTS.md instructions for /w\n\n<INSTRUCTIONS>"}]},
+            {"type":"message","role":"user","content":[{"type":"input_text","text":"<environment_context>\n  <cwd>/w</cwd>\n</environment_context>"}]},
+            {"role":"user","content":"Fix it"},
+            {"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"**Looking**"}],"content":null,"encrypted_content":"gAAAA"},
+            {"type":"message","role":"assistant","content":[{"type":"output_text","text":"I look.","annotations":[]}]},
+            {"type":"function_call","call_id":"c1","name":"shell","arguments":"{\"command\":[\"ls\"]}"},
+            {"type":"custom_tool_call","call_id":"c2","name":"apply_patch","input":"*** Begin Patch"},
+            {"type":"function_call_output","call_id":"c1","output":"{\"output\":\"not found\",\"metadata\":{\"exit_code\":127,\"duration_seconds\":0.1}}"},
+            {"type":"custom_tool_call_output","call_id":"c2","output":"Done"},
+            {"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}},
+            {"type":"mcp_call","id":"mcp_1","name":"ask","server_label":"s","arguments":"{}","output":"42","error":null},
+            {"type":"mcp_call","id":"mcp_2","name":"ask","server_label":"s","arguments":"{}","output":null,"error":"refused"},
+            {"type":"local_shell_call","call_id":"l1","status":"completed","action":{"type":"exec","command":["pwd"]}},
+            {"type":"local_shell_call_output","call_id":"l1","output":"/w"},
+            {"type":"shell_call","call_id":"l2","action":{"commands":["false"]}},
+            {"type":"shell_call_output","call_id":"l2","output":[{"stdout":"","stderr":"","outcome":{"type":"exit","exit_code":1}}]},
+            {"type":"compaction","encrypted_content":"gAAAB"},
+            {"type":"item_reference","id":"msg_1"},
+            {"type":"message","role":"assistant","content":[{"type":"refusal","refusal":"No."}]},
+            {"role":"user","content":"Why?"}]}"##,
+        r#"
+        user="Fix it" thought="**Looking**\n\nI look." tool="shell" text="{\"command\":[\"ls\"]}" observation="not found" ERROR
+        tool="apply_patch" text="*** Begin Patch" observation="Done"
+        tool="web_search" json="{\"type\":\"search\",\"query\":\"q\"}"
+        tool="ask" text="{}" observation="42"
+        tool="ask" text="{}" observation="refused" ERROR
+        tool="local_shell" json="{\"type\":\"exec\",\"command\":[\"pwd\"]}" observation="/w"
+        tool="shell" json="{\"commands\":[\"false\"]}" ERROR
+        thought="No."
+        "#,
+    );
+}
+
+#[test]
+fn a_conversation_that_the_provider_keeps_goes_on_from_the_answer_we_saw() {
+    let dialect = by_id("openai-responses").expect("a dialect");
+    let first = check("openai-responses", r#"{"input":"Fix it"}"#, "");
+    assert_eq!(first.said_since, "Fix it");
+    let calls = vec![AskedCall::new("c1", "shell", &RunInput::Text("{}".into()))];
+    let carry =
+        first.with_answer(&Answer { thought: "I look.".into(), calls, ..Answer::default() });
+    let body = r#"{"previous_response_id":"resp_1","input":[
+        {"type":"function_call_output","call_id":"c1","output":"a.py"},
+        {"type":"function_call_output","call_id":"lost","output":"b.py"}]}"#;
+    let chat = Chat::scan(dialect, body.as_bytes()).expect("a body");
+    assert!(chat.is_stored_elsewhere());
+    let new = read(&chat, 0, &carry);
+    insta::assert_snapshot!(shown(&new.steps), @r#"
+    user="Fix it" thought="I look." tool="shell" text="{}" observation="a.py"
+    observation="b.py"
+    "#);
+    assert_eq!(Carry { given: Given::default(), ..new.carry }, Carry::default());
+}
+
+#[test]
+fn the_task_is_the_first_thing_a_person_said() {
+    let cases = [
+        (
+            "anthropic",
+            r#"{"messages":[{"role":"user","content":"<system-reminder>x</system-reminder>"},{"role":"user","content":" Fix it "}]}"#,
+            Some("Fix it"),
+        ),
+        (
+            "openai-chat",
+            r#"{"messages":[{"role":"system","content":"s"},{"role":"user","content":"Fix it"}]}"#,
+            Some("Fix it"),
+        ),
+        ("openai-responses", r#"{"input":"Fix it"}"#, Some("Fix it")),
+        (
+            "openai-responses",
+            r#"{"input":[{"type":"function_call_output","call_id":"c","output":"x"}]}"#,
+            None,
+        ),
+        ("anthropic", r#"{"messages":null}"#, None),
+        ("anthropic", "{}", None),
+    ];
+    for (dialect, body, expected) in cases {
+        let chat = Chat::scan(by_id(dialect).expect("a dialect"), body.as_bytes()).expect("a body");
+        assert_eq!(chat.task().as_deref(), expected, "{body}");
+    }
+}
+
+#[test]
+fn the_outside_of_a_request_is_read() {
+    let dialect = by_id("anthropic").expect("a dialect");
+    let body = br#" {"stream" : true, "messages": [], "model":"a/\u0062", "x":{"model":"no"}} "#;
+    let chat = Chat::scan(dialect, body).expect("a body");
+    assert_eq!((chat.model().as_ref(), chat.is_stream), ("a/b", true));
+    for broken in ["", "[]", "{", r#"{"messages":[{]}"#, r#"{"a":1} x"#, r#"{"a" 1}"#, r#"{"a":}"#]
+    {
+        assert!(Chat::scan(dialect, broken.as_bytes()).is_err(), "{broken}");
+    }
+    let error = Chat::scan(dialect, b"{\"messages\":[1").expect_err("cut short");
+    assert_eq!(
+        error.to_string(),
+        "the body is no JSON from byte 14 on; send it as one whole object"
+    );
+}
+
+/// The steps of one request after another, each written as its messages.
+#[track_caller]
+fn check_requests(requests: &[&[&str]]) -> String {
+    let (mut told, mut carry, mut links) = (String::new(), Carry::default(), Vec::new());
+    for request in requests {
+        let body = format!(r#"{{"messages":[{}]}}"#, request.join(","));
+        let chat =
+            Chat::scan(by_id("anthropic").expect("a dialect"), body.as_bytes()).expect("a body");
+        let continuity = Continuity::between(&links, &chat.links());
+        let new = advance(&chat, continuity, &carry).clone_owned();
+        let _ = writeln!(told, "{continuity:?}\n{}", shown(&new.steps));
+        (carry, links) = (new.carry, chat.links());
+    }
+    told
+}
+
+const TASK: &str = r#"{"role":"user","content":"go"}"#;
+const ASKS: [&str; 2] = [
+    r#"{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"ls","input":{}}]}"#,
+    r#"{"role":"assistant","content":[{"type":"tool_use","id":"t2","name":"ls","input":{}}]}"#,
+];
+const TELLS: [&str; 2] = [
+    r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"a"}]}"#,
+    r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t2","content":"a"}]}"#,
+];
+
+#[test]
+fn a_step_is_given_once_whatever_the_client_rewrites() {
+    let reminded = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"a"},{"type":"text","text":"<system-reminder>r</system-reminder>"}]}"#;
+    let cleared = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"[cleared]"}]}"#;
+    let summary = r#"{"role":"user","content":"A summary of what was before."}"#;
+    let story = check_requests(&[
+        &[TASK],
+        // A reminder that is taken back in the next request.
+        &[TASK, ASKS[0], reminded],
+        &[TASK, ASKS[0], TELLS[0], ASKS[1], TELLS[1]],
+        // The same again.
+        &[TASK, ASKS[0], TELLS[0], ASKS[1], TELLS[1]],
+        // An old answer that is cleared.
+        &[TASK, ASKS[0], cleared, ASKS[1], TELLS[1]],
+        // A new, shorter history that keeps the last turn, and then goes on.
+        &[summary, ASKS[1], TELLS[1]],
+        &[summary, ASKS[1], TELLS[1], r#"{"role":"assistant","content":"Done."}"#, TASK],
+    ]);
+    insta::assert_snapshot!(story, @r#"
+    First
+
+    Continues { from: 1 }
+    user="go" tool="ls" json="{}" observation="a"
+    Edited { at: 2 }
+    tool="ls" json="{}" observation="a"
+    Retry
+
+    Edited { at: 2 }
+
+    Compacted
+
+    Continues { from: 3 }
+    user="A summary of what was before." thought="Done."
+    "#);
+}

@@ -1,0 +1,4 @@
+//! What holds for every request and every answer, whole or damaged.
+
+mod damage;
+mod laws;
