@@ -3,8 +3,28 @@
 //! Every route stands under `/v1` and without it, since the SDKs call it without. All of them are described to
 //! OpenAPI by the same macro that mounts them, so none can be missing there.
 
+/// What is too long is cut and said so.
+mod cut;
+/// Judges a whole trace.
+mod evaluate;
 /// Is it up, and what does it count.
 mod health;
+/// The library from outside.
+mod library;
+/// How hard a thought looks.
+mod score;
+/// What happens, as it happens.
+mod stream;
+/// What agents tell while they work.
+mod telemetry;
+/// What telemetry and the walk have in common.
+mod told;
+/// Patterns for a situation.
+mod traces;
+/// The walk of a run over HTTP.
+mod walk;
+/// Whole traces in.
+mod whole_trace;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -23,6 +43,14 @@ use axum::response::IntoResponse as _;
 /// The routes that need a caller.
 fn areas() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
+        .merge(evaluate::routes())
+        .merge(walk::routes())
+        .merge(telemetry::routes())
+        .merge(stream::routes())
+        .merge(traces::routes())
+        .merge(whole_trace::routes())
+        .merge(score::routes())
+        .merge(library::routes())
 }
 
 /// The routes that need none.

@@ -23,7 +23,7 @@ use rb_engine::monitors::{Assessment, Panel};
 use rb_engine::step::Step;
 use twox_hash::XxHash3_128;
 
-pub(crate) use trace::{Settings, Steps, Trace};
+pub(crate) use trace::{Settings, StepIn, Steps, Trace};
 
 /// Bytes hashed at once.
 const BLOCK_BYTES: usize = 4_096;
