@@ -8,10 +8,15 @@
 
 /// What may be changed.
 mod change;
+/// From an address to a store.
+mod open;
 /// What is kept, as it is read and written.
 mod rows;
+/// The embedded database.
+mod sqlite;
 
 pub use change::{Change, RunStart};
+pub use open::open;
 pub use rows::{
     Evidence, ExperimentRun, FindingRow, Health, KeyRow, ModelTokens, MonitorHealth, OutcomeClass,
     PatternRow, ProfileRow, RunAfter, RunFilter, RunKey, RunRow, Scope, StepRow, Tokens, UsageDay,

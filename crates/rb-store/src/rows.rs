@@ -106,6 +106,15 @@ pub struct StepRow {
     pub replay: Option<String>,
 }
 
+impl StepRow {
+    /// Whether guidance was given on this step: injected steps and interventions are counted by this.
+    pub fn is_injected(&self) -> bool {
+        !(self.injections.is_empty()
+            && self.injection_sources.is_empty()
+            && self.intervention_texts.is_empty())
+    }
+}
+
 /// Why a monitor fired, in a sentence, with the steps it is about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
@@ -158,7 +167,9 @@ pub struct RunFilter {
     pub fired: Option<String>,
     /// Part of the id, the task or the agent's name, in any case.
     pub text: Option<String>,
+    /// Runs that began at this time or later.
     pub since_ms: Option<i64>,
+    /// Runs that began before this time.
     pub until_ms: Option<i64>,
     /// The page begins after this run: stays fast on any page.
     pub after: Option<RunAfter>,

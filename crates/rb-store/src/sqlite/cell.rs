@@ -1,0 +1,82 @@
+//! How values lie in a cell: counts, billionths, and JSON.
+
+use rusqlite::types::Type;
+use rusqlite::{Error, Result, Row};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// More than anybody uses in a step; keeps every sum far from the end of the numbers.
+const COUNT_MAX: u64 = 1_000_000_000_000;
+/// Dollars and scores of a step are cut here, for the same reason.
+const AMOUNT_MAX: f64 = 100_000.0;
+const NANO: f64 = 1e9;
+
+/// A count as it is stored.
+pub(super) fn count_in(count: u64) -> i64 {
+    i64::try_from(count.min(COUNT_MAX)).unwrap_or(i64::MAX)
+}
+
+/// A count as it is read: a negative one cannot have been stored.
+pub(super) fn count_out(count: i64) -> u64 {
+    u64::try_from(count).unwrap_or(0)
+}
+
+/// An amount that can be stored, summed and read again: what is no number is nothing.
+pub(super) fn amount(value: f64) -> f64 {
+    if value.is_finite() { value.clamp(-AMOUNT_MAX, AMOUNT_MAX) } else { 0.0 }
+}
+
+/// In billionths, so that sums are exact whatever the order.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "`amount` keeps it within a thousandth of the range"
+)]
+pub(super) fn nano_in(value: f64) -> i64 {
+    (amount(value) * NANO).round() as i64
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "beyond 2^53 billionths the last digits do not matter"
+)]
+pub(super) fn nano_out(nano: i64) -> f64 {
+    nano as f64 / NANO
+}
+
+/// Lists and maps, which are NULL where they are empty.
+pub(super) trait Emptiness: Serialize {
+    fn is_nothing(&self) -> bool;
+}
+
+impl<T: Serialize> Emptiness for Vec<T> {
+    fn is_nothing(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl<V: Serialize> Emptiness for std::collections::BTreeMap<String, V> {
+    fn is_nothing(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl Emptiness for serde_json::Map<String, serde_json::Value> {
+    fn is_nothing(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+pub(super) fn json_in<T: Emptiness>(value: &T) -> Result<Option<String>> {
+    if value.is_nothing() {
+        return Ok(None);
+    }
+    let text = serde_json::to_string(value);
+    Ok(Some(text.map_err(|error| Error::ToSqlConversionFailure(error.into()))?))
+}
+
+pub(super) fn json_out<T: DeserializeOwned + Default>(row: &Row<'_>, column: &str) -> Result<T> {
+    let at = row.as_ref().column_index(column)?;
+    let Some(text) = row.get_ref(at)?.as_str_or_null()? else { return Ok(T::default()) };
+    serde_json::from_str(text)
+        .map_err(|error| Error::FromSqlConversionFailure(at, Type::Text, error.into()))
+}

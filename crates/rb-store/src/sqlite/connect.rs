@@ -1,0 +1,127 @@
+//! Opens connections: where the file lies, who may read it, and how SQLite is set up.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::fault::while_doing;
+use crate::{Result, StoreError};
+
+/// How long a statement waits for another process before it gives up.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Every statement of ours stays prepared.
+const STATEMENTS_MAX: usize = 128;
+
+const DOING: &str = "opening the database";
+
+/// Where the data is.
+#[derive(Debug, Clone)]
+pub(super) enum Place {
+    File(PathBuf),
+    Memory,
+}
+
+/// The connection that writes. A file that is not there is made, for the owner alone.
+pub(super) fn writer(place: &Place) -> Result<Connection> {
+    let connection = match place {
+        Place::File(path) => {
+            make(path).map_err(|error| StoreError::Failed {
+                doing: DOING,
+                cause: format!("`{}`: {error}", path.display()),
+            })?;
+            open(path)?
+        }
+        Place::Memory => Connection::open_in_memory().map_err(while_doing(DOING))?,
+    };
+    // FULL: a commit is on the disk before it is answered. The journal is put into the database every 4,000 pages
+    // (16 MB), since each time costs two more waits for the disk; it is cut back when a burst has made it long.
+    let settings = "PRAGMA journal_mode = WAL;
+        PRAGMA synchronous = FULL;
+        PRAGMA wal_autocheckpoint = 4000;
+        PRAGMA journal_size_limit = 67108864;
+        PRAGMA temp_store = MEMORY;
+        PRAGMA cache_size = -16384;";
+    connection.execute_batch(settings).map_err(while_doing(DOING))?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    Ok(connection)
+}
+
+/// A connection that only reads.
+pub(super) fn reader(path: &Path) -> Result<Connection> {
+    let connection = open(path)?;
+    let settings = "PRAGMA query_only = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -4096;";
+    connection.execute_batch(settings).map_err(while_doing(DOING))?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    Ok(connection)
+}
+
+fn open(path: &Path) -> Result<Connection> {
+    // No URI: a path with a question mark in it is a path. No mutex: a connection stays on its thread.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(while_doing(DOING))?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(while_doing(DOING))?;
+    Ok(connection)
+}
+
+/// Makes the file and the directories above it where they are missing. Prompts and hashes of keys are inside, so the
+/// file is closed to others even if it was open before; a directory that was there is somebody else's business.
+/// SQLite gives the journal beside it the same permissions.
+///
+/// A file that exists is never opened here: closing it would let go of the locks that another store of this process
+/// may hold on it.
+fn make(path: &Path) -> io::Result<()> {
+    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+        private_directory().recursive(true).create(directory)?;
+    }
+    match private_file().write(true).create_new(true).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => close_to_others(path),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(unix)]
+fn private_directory() -> DirBuilder {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let mut builder = DirBuilder::new();
+    builder.mode(0o700);
+    builder
+}
+
+#[cfg(unix)]
+fn private_file() -> OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+#[cfg(unix)]
+fn close_to_others(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let metadata = fs::metadata(path)?;
+    let mut permissions = metadata.permissions();
+    if metadata.is_file() && permissions.mode() & 0o077 != 0 {
+        permissions.set_mode(permissions.mode() & 0o700);
+        fs::set_permissions(path, permissions)?;
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn private_directory() -> DirBuilder {
+    DirBuilder::new()
+}
+
+#[cfg(not(unix))]
+fn private_file() -> OpenOptions {
+    OpenOptions::new()
+}
+
+#[cfg(not(unix))]
+fn close_to_others(_: &Path) -> io::Result<()> {
+    Ok(())
+}

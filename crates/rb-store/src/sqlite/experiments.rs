@@ -1,0 +1,73 @@
+//! Experiments and their runs, from the sums of the runs alone.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, Result, Row, params_from_iter};
+
+use super::cell::{count_out, json_out, nano_out};
+use super::scope::Conditions;
+use super::select;
+use crate::{ExperimentRun, ModelTokens, Scope, Tokens};
+
+pub(super) fn names(connection: &Connection, scope: &Scope) -> Result<Vec<(String, u64)>> {
+    let mut conditions = Conditions::of(scope, "r");
+    conditions.add("r.experiment_id <> ''", []);
+    let sql = format!(
+        "SELECT experiment_id, count(*) FROM runs r {} GROUP BY experiment_id ORDER BY experiment_id",
+        conditions.sql()
+    );
+    select(connection, &sql, params_from_iter(conditions.values), |row| {
+        Ok((row.get(0)?, count_out(row.get(1)?)))
+    })
+}
+
+pub(super) fn runs(connection: &Connection, scope: &Scope, id: &str) -> Result<Vec<ExperimentRun>> {
+    let mut conditions = Conditions::of(scope, "r");
+    // Said twice, so that the index that leaves out the runs of no experiment can be used.
+    conditions.add("r.experiment_id <> ''", []);
+    conditions.add("r.experiment_id = ?", [id.to_owned().into()]);
+    let sql = format!(
+        "SELECT run_id, arm, outcome, task_profile, started_ms, step_count, score_nano, score_peak,
+            injected_steps, fired_steps, model, models
+         FROM runs r {} ORDER BY r.started_ms, r.org, r.run_id",
+        conditions.sql()
+    );
+    select(connection, &sql, params_from_iter(conditions.values), run)
+}
+
+fn run(row: &Row<'_>) -> Result<ExperimentRun> {
+    Ok(ExperimentRun {
+        run_id: row.get("run_id")?,
+        arm: row.get("arm")?,
+        outcome: row.get("outcome")?,
+        task_profile: row.get("task_profile")?,
+        started_ms: row.get("started_ms")?,
+        step_count: count_out(row.get("step_count")?),
+        score_sum: nano_out(row.get("score_nano")?),
+        score_peak: row.get("score_peak")?,
+        injected_steps: count_out(row.get("injected_steps")?),
+        fired_steps: count_out(row.get("fired_steps")?),
+        by_model: by_model(row)?,
+    })
+}
+
+/// By the model that was used; a step that names none used the run's.
+fn by_model(row: &Row<'_>) -> Result<Vec<ModelTokens>> {
+    let own: String = row.get("model")?;
+    let mut models: BTreeMap<String, [i64; 6]> = json_out(row, "models")?;
+    if let Some(unnamed) = models.remove("") {
+        for (sum, spent) in models.entry(own).or_default().iter_mut().zip(unnamed) {
+            *sum += spent;
+        }
+    }
+    let spent = |(model, [total, input, output, cache_read, cache_write, cost_nano]): (
+        String,
+        [i64; 6],
+    )| {
+        let [total, input, output, cache_read, cache_write] =
+            [total, input, output, cache_read, cache_write].map(count_out);
+        let tokens = Tokens { total, input, output, cache_read, cache_write };
+        ModelTokens { model, tokens, cost_usd: nano_out(cost_nano) }
+    };
+    Ok(models.into_iter().map(spent).collect())
+}

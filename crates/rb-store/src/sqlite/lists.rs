@@ -1,0 +1,112 @@
+//! Which runs a list shows, newest first.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension as _, Result, Row, params_from_iter};
+
+use super::cell::{count_out, json_out, nano_out};
+use super::runs::class_in;
+use super::scope::Conditions;
+use super::{select, steps};
+use crate::{RunFilter, RunKey, RunRow, Scope};
+
+pub(super) fn run(connection: &Connection, scope: &Scope, run_id: &str) -> Result<Option<RunRow>> {
+    let mut conditions = Conditions::of(scope, "r");
+    conditions.add("r.run_id = ?", [run_id.to_owned().into()]);
+    let sql = format!(
+        "SELECT r.* FROM runs r {} ORDER BY r.started_ms DESC, r.org DESC LIMIT 1",
+        conditions.sql()
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    statement.query_row(params_from_iter(conditions.values), row_of).optional()
+}
+
+pub(super) fn runs(
+    connection: &Connection,
+    scope: &Scope,
+    filter: &RunFilter,
+) -> Result<Vec<RunRow>> {
+    // Where a monitor is asked for, its own list of runs leads; it is in the same order.
+    let (from, lead) = match filter.fired {
+        Some(_) => ("fired_runs f JOIN runs r ON r.id = f.run", "f"),
+        None => ("runs r", "r"),
+    };
+    let mut conditions = conditions(scope, filter, lead);
+    let sql = format!(
+        "SELECT r.* FROM {from} {}
+         ORDER BY {lead}.started_ms DESC, {lead}.org DESC, {lead}.run_id DESC LIMIT ? OFFSET ?",
+        conditions.sql()
+    );
+    conditions.values.extend([filter.count_max.into(), filter.offset.into()]);
+    select(connection, &sql, params_from_iter(conditions.values), row_of)
+}
+
+fn conditions(scope: &Scope, filter: &RunFilter, lead: &str) -> Conditions {
+    let mut conditions = Conditions::of(scope, "r");
+    if let Some(monitor) = &filter.fired {
+        conditions.add("f.monitor = ?", [monitor.clone().into()]);
+        if let Some(org) = &scope.org {
+            conditions.add("f.org = ?", [org.clone().into()]);
+        }
+    }
+    if let Some(agent_name) = &filter.agent_name {
+        conditions.add("r.agent_name = ?", [agent_name.clone().into()]);
+    }
+    if let Some(model) = &filter.model {
+        conditions.add("r.model = ?", [model.clone().into()]);
+    }
+    if let Some(outcome) = filter.outcome {
+        conditions.add("r.outcome_class = ?", [class_in(outcome).into()]);
+    }
+    if let Some(since_ms) = filter.since_ms {
+        conditions.add(&format!("{lead}.started_ms >= ?"), [since_ms.into()]);
+    }
+    if let Some(until_ms) = filter.until_ms {
+        conditions.add(&format!("{lead}.started_ms < ?"), [until_ms.into()]);
+    }
+    if let Some(after) = &filter.after {
+        // The first line is for the index, the second for runs that began in the same millisecond.
+        conditions.add(&format!("{lead}.started_ms <= ?"), [after.started_ms.into()]);
+        conditions.add(
+            &format!("({lead}.started_ms, {lead}.org, {lead}.run_id) < (?, ?, ?)"),
+            [
+                after.started_ms.into(),
+                after.run.org.clone().into(),
+                after.run.run_id.clone().into(),
+            ],
+        );
+    }
+    if let Some(text) = filter.text.as_ref().filter(|text| !text.is_empty()) {
+        let found = "instr((SELECT text FROM run_words WHERE run = r.id), ?) > 0";
+        conditions.add(found, [text.to_lowercase().into()]);
+    }
+    conditions
+}
+
+fn row_of(row: &Row<'_>) -> Result<RunRow> {
+    let monitors: BTreeMap<String, [i64; 4]> = json_out(row, "monitors")?;
+    let fired = monitors.into_iter().filter(|(_, counts)| counts[0] > 0);
+    Ok(RunRow {
+        run: RunKey { org: row.get("org")?, run_id: row.get("run_id")? },
+        project: row.get("project")?,
+        agent_name: row.get("agent_name")?,
+        task: row.get("task")?,
+        model: row.get("model")?,
+        framework: row.get("framework")?,
+        codebase: row.get("codebase")?,
+        task_profile: row.get("task_profile")?,
+        parent: row.get("parent")?,
+        metadata: json_out(row, "metadata")?,
+        started_ms: row.get("started_ms")?,
+        seen_ms: row.get("seen_ms")?,
+        finished_ms: row.get("finished_ms")?,
+        outcome: row.get("outcome")?,
+        step_count: count_out(row.get("step_count")?),
+        score_sum: nano_out(row.get("score_nano")?),
+        score_peak: row.get("score_peak")?,
+        tokens: steps::tokens(row)?,
+        cost_usd: nano_out(row.get("cost_nano")?),
+        injected_steps: count_out(row.get("injected_steps")?),
+        fired: fired.map(|(name, counts)| (name, count_out(counts[0]))).collect(),
+    })
+}

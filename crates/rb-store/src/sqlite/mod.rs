@@ -1,0 +1,234 @@
+//! The embedded database: one SQLite file, one thread that writes, a few that read.
+//!
+//! **Layout.** [`writer`] owns the only connection that writes and commits for many callers at once; [`reader`] holds
+//! the connections that read. Neither blocks the async runtime: both are threads behind a queue. Each kind of row has
+//! a file with its statements; [`migrate`] holds the schema together.
+//!
+//! **Schema.** `migrations/sqlite/0001_first.sql` explains every table. Three things are worth knowing before reading
+//! a statement. A step lies at `run * 2^32 + index`, so a run's steps are neighbours and are found without an index.
+//! A run's row holds the sums over its steps ([`tally`]), kept exact by adding what a step brings and taking away what
+//! it brought before; lists, health and reports read runs and never steps. And a run's place in a list is
+//! `(started_ms, org, run_id)`, which every index over runs ends with, so that a page is read from where it begins.
+
+/// How values lie in a cell.
+mod cell;
+/// Opening connections.
+mod connect;
+/// Experiments and their runs.
+mod experiments;
+/// What SQLite complains about, in our words.
+mod fault;
+/// What agents learned about codebases.
+mod findings;
+/// How runs fare.
+mod health;
+/// Keys and settings.
+mod keys;
+/// Which runs a list shows.
+mod lists;
+/// The schema and its versions.
+mod migrate;
+/// Guidance.
+mod patterns;
+/// Weights under a name.
+mod profiles;
+/// The threads that read.
+mod reader;
+/// Runs begin, end and go.
+mod runs;
+/// Whose rows a statement sees.
+mod scope;
+/// Steps are put and read.
+mod steps;
+/// A run's steps in numbers.
+mod tally;
+/// What was used on which day.
+mod usage;
+/// The thread that writes.
+mod writer;
+
+use std::path::Path;
+
+use rusqlite::{Connection, Result as Sql};
+use tokio::sync::oneshot;
+
+use self::connect::Place;
+use self::fault::{stopped, while_doing};
+use self::reader::Readers;
+use self::writer::Writer;
+use crate::{
+    Change, ExperimentRun, FindingRow, Health, KeyRow, PatternRow, ProfileRow, Result, RunFilter,
+    RunKey, RunRow, Scope, StepRow, Store, UsageDay,
+};
+
+/// A store in one file, or in memory. Fields drop in this order: whoever reads is done before the writer closes.
+pub(crate) struct Sqlite {
+    readers: Option<Readers>,
+    writer: Writer,
+}
+
+impl Sqlite {
+    pub(crate) async fn open(path: &Path) -> Result<Self> {
+        let path = path.to_owned();
+        let writer = Writer::start(Place::File(path.clone())).await?;
+        let readers = tokio::task::spawn_blocking(move || Readers::start(&path)).await;
+        let readers = readers.map_err(|_| stopped("opening the database"))??;
+        Ok(Self { readers: Some(readers), writer })
+    }
+
+    pub(crate) async fn in_memory() -> Result<Self> {
+        Ok(Self { readers: None, writer: Writer::start(Place::Memory).await? })
+    }
+
+    /// Runs a query on a thread that reads; where the data is in memory, on the one that writes.
+    async fn read<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        query: impl FnOnce(&Connection) -> Sql<T> + Send + 'static,
+    ) -> Result<T> {
+        let (answer, answered) = oneshot::channel();
+        let job = Box::new(move |connection: &Connection| {
+            // Nobody waits any more when the caller has given up.
+            if !answer.is_closed() {
+                drop(answer.send(query(connection)));
+            }
+        });
+        match &self.readers {
+            Some(readers) => readers.read(job).await?,
+            None => self.writer.read(job).await?,
+        }
+        answered.await.map_err(|_| stopped(doing))?.map_err(while_doing(doing))
+    }
+}
+
+/// Makes one change and says how many rows it touched: runs, patterns and so on, not what hangs on them.
+fn write(connection: &Connection, change: &Change) -> Sql<u64> {
+    match change {
+        Change::StartRun(start) => runs::start(connection, start),
+        Change::PutStep(step) => steps::put(connection, step),
+        Change::FinishRun { run, at_ms, outcome } => runs::finish(connection, run, *at_ms, outcome),
+        Change::DeleteRun(run) => runs::delete(connection, run),
+        Change::ExpireRuns { before_ms, runs_max } => {
+            runs::expire(connection, *before_ms, *runs_max)
+        }
+        Change::PutPattern(pattern) => patterns::put(connection, pattern),
+        Change::DeletePattern { org, tier, pattern_id } => {
+            patterns::delete(connection, org, tier, pattern_id)
+        }
+        Change::UsePatterns { used, at_ms } => patterns::mark_used(connection, used, *at_ms),
+        Change::PutFinding(finding) => findings::put(connection, finding),
+        Change::DeleteFinding { org, codebase, finding_id } => {
+            findings::delete(connection, org, codebase, finding_id)
+        }
+        Change::InvalidateFindings { org, codebase, file_paths } => {
+            findings::invalidate(connection, org, codebase, file_paths)
+        }
+        Change::ClearFindings { org, codebase } => findings::clear(connection, org, codebase),
+        Change::PutProfile(profile) => profiles::put(connection, profile),
+        Change::DeleteProfile { org, project, profile_id } => {
+            profiles::delete(connection, org, project, profile_id)
+        }
+        Change::PutKey(key) => keys::put(connection, key),
+        Change::RevokeKey { key_id, at_ms } => keys::revoke(connection, key_id, *at_ms),
+        Change::PutSetting { name, value } => keys::put_setting(connection, name, value),
+    }
+}
+
+/// Executes a statement, prepared once, and says how many rows it touched.
+fn execute(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Sql<u64> {
+    let rows = connection.prepare_cached(sql)?.execute(params)?;
+    Ok(u64::try_from(rows).unwrap_or(u64::MAX))
+}
+
+/// All rows of a query, prepared once.
+fn select<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl rusqlite::Params,
+    row: impl FnMut(&rusqlite::Row<'_>) -> Sql<T>,
+) -> Sql<Vec<T>> {
+    connection.prepare_cached(sql)?.query_map(params, row)?.collect()
+}
+
+#[async_trait::async_trait]
+impl Store for Sqlite {
+    async fn apply(&self, changes: Vec<Change>) -> Result<Vec<u64>> {
+        self.writer.apply(changes).await
+    }
+
+    async fn run(&self, scope: &Scope, run_id: &str) -> Result<Option<RunRow>> {
+        let (scope, run_id) = (scope.clone(), run_id.to_owned());
+        self.read("reading a run", move |db| lists::run(db, &scope, &run_id)).await
+    }
+
+    async fn runs(&self, scope: &Scope, filter: &RunFilter) -> Result<Vec<RunRow>> {
+        let (scope, filter) = (scope.clone(), filter.clone());
+        self.read("listing runs", move |db| lists::runs(db, &scope, &filter)).await
+    }
+
+    async fn steps(&self, run: &RunKey, from_index: u32, count_max: u32) -> Result<Vec<StepRow>> {
+        let run = run.clone();
+        self.read("reading steps", move |db| steps::list(db, &run, from_index, count_max)).await
+    }
+
+    async fn health(&self, scope: &Scope, since_ms: i64) -> Result<Health> {
+        let scope = scope.clone();
+        self.read("reading health", move |db| health::health(db, &scope, since_ms)).await
+    }
+
+    async fn experiments(&self, scope: &Scope) -> Result<Vec<(String, u64)>> {
+        let scope = scope.clone();
+        self.read("listing experiments", move |db| experiments::names(db, &scope)).await
+    }
+
+    async fn experiment(&self, scope: &Scope, id: &str) -> Result<Vec<ExperimentRun>> {
+        let (scope, id) = (scope.clone(), id.to_owned());
+        self.read("reading an experiment", move |db| experiments::runs(db, &scope, &id)).await
+    }
+
+    async fn patterns(&self, scope: &Scope) -> Result<Vec<PatternRow>> {
+        let scope = scope.clone();
+        self.read("listing patterns", move |db| patterns::list(db, &scope)).await
+    }
+
+    async fn findings(&self, org: &str, codebase: &str) -> Result<Vec<FindingRow>> {
+        let (org, codebase) = (org.to_owned(), codebase.to_owned());
+        self.read("listing findings", move |db| findings::list(db, &org, &codebase)).await
+    }
+
+    async fn codebases(&self, scope: &Scope) -> Result<Vec<String>> {
+        let scope = scope.clone();
+        self.read("listing codebases", move |db| findings::codebases(db, &scope)).await
+    }
+
+    async fn profiles(&self, scope: &Scope) -> Result<Vec<ProfileRow>> {
+        let scope = scope.clone();
+        self.read("listing profiles", move |db| profiles::list(db, &scope)).await
+    }
+
+    async fn keys(&self) -> Result<Vec<KeyRow>> {
+        self.read("listing keys", keys::list).await
+    }
+
+    async fn key(&self, hash: &str) -> Result<Option<KeyRow>> {
+        let hash = hash.to_owned();
+        self.read("looking up a key", move |db| keys::find(db, &hash)).await
+    }
+
+    async fn usage(&self, org: &str, since_day: i64) -> Result<Vec<UsageDay>> {
+        let org = org.to_owned();
+        self.read("reading usage", move |db| usage::list(db, &org, since_day)).await
+    }
+
+    async fn setting(&self, name: &str) -> Result<Option<String>> {
+        let name = name.to_owned();
+        self.read("reading a setting", move |db| keys::setting(db, &name)).await
+    }
+
+    async fn ping(&self) -> Result<()> {
+        // Both kinds of thread must be there; writing nothing does not touch the disk.
+        self.writer.apply(Vec::new()).await?;
+        let query = |db: &Connection| db.query_row("SELECT count(*) FROM keys", (), |_| Ok(()));
+        self.read("asking the database", query).await
+    }
+}

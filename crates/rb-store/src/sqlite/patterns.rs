@@ -1,0 +1,71 @@
+//! Guidance: an organisation's own E1, and E2 and E3, which are everybody's.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, Result, Row, named_params, params_from_iter};
+
+use super::cell::{amount, count_in, count_out, json_in, json_out};
+use super::{execute, select};
+use crate::{PatternRow, Scope};
+
+pub(super) fn put(connection: &Connection, pattern: &PatternRow) -> Result<u64> {
+    execute(
+        connection,
+        "INSERT OR REPLACE INTO patterns (org, tier, pattern_id, failure_type, model_family, source_trace_id,
+            gate_threshold, context, fields, created_ms, updated_ms, uses, used_ms)
+         VALUES (:org, :tier, :pattern_id, :failure_type, :model_family, :source_trace_id,
+            :gate_threshold, :context, :fields, :created_ms, :updated_ms, :uses, :used_ms)",
+        named_params! {
+            ":org": pattern.org, ":tier": pattern.tier, ":pattern_id": pattern.pattern_id,
+            ":failure_type": pattern.failure_type, ":model_family": pattern.model_family,
+            ":source_trace_id": pattern.source_trace_id,
+            ":gate_threshold": pattern.gate_threshold.map(amount), ":context": pattern.context,
+            ":fields": json_in(&pattern.fields)?, ":created_ms": pattern.created_ms,
+            ":updated_ms": pattern.updated_ms, ":uses": count_in(pattern.uses),
+            ":used_ms": pattern.used_ms,
+        },
+    )
+}
+
+pub(super) fn delete(connection: &Connection, org: &str, tier: &str, id: &str) -> Result<u64> {
+    let sql = "DELETE FROM patterns WHERE org = ?1 AND tier = ?2 AND pattern_id = ?3";
+    execute(connection, sql, (org, tier, id))
+}
+
+/// Counts a use of each, named by organisation, tier and id.
+pub(super) fn mark_used(
+    connection: &Connection,
+    used: &[(String, String, String)],
+    at_ms: i64,
+) -> Result<u64> {
+    let sql = "UPDATE patterns SET uses = uses + 1, used_ms = max(coalesce(used_ms, ?4), ?4)
+        WHERE org = ?1 AND tier = ?2 AND pattern_id = ?3";
+    used.iter().map(|(org, tier, id)| execute(connection, sql, (org, tier, id, at_ms))).sum()
+}
+
+pub(super) fn list(connection: &Connection, scope: &Scope) -> Result<Vec<PatternRow>> {
+    // A pattern that carries an organisation is that organisation's, whatever its tier says.
+    let (seen, org): (&str, Vec<Value>) = match &scope.org {
+        Some(org) => ("WHERE org = ? OR (org = '' AND tier <> 'e1')", vec![org.clone().into()]),
+        None => ("", Vec::new()),
+    };
+    let sql = format!("SELECT * FROM patterns {seen} ORDER BY tier, pattern_id, org");
+    select(connection, &sql, params_from_iter(org), pattern)
+}
+
+fn pattern(row: &Row<'_>) -> Result<PatternRow> {
+    Ok(PatternRow {
+        org: row.get("org")?,
+        tier: row.get("tier")?,
+        pattern_id: row.get("pattern_id")?,
+        failure_type: row.get("failure_type")?,
+        model_family: row.get("model_family")?,
+        source_trace_id: row.get("source_trace_id")?,
+        gate_threshold: row.get("gate_threshold")?,
+        context: row.get("context")?,
+        fields: json_out(row, "fields")?,
+        created_ms: row.get("created_ms")?,
+        updated_ms: row.get("updated_ms")?,
+        uses: count_out(row.get("uses")?),
+        used_ms: row.get("used_ms")?,
+    })
+}

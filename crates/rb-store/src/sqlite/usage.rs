@@ -1,0 +1,56 @@
+//! What an organisation used on which day.
+
+use rusqlite::{Connection, Result};
+
+use super::cell::count_out;
+use super::tally::Share;
+use super::{execute, select, steps};
+use crate::UsageDay;
+
+const DAY_MS: i64 = 86_400_000;
+
+const ADD: &str =
+    "INSERT INTO usage (org, day, interventions, steps, tokens) VALUES (?1, ?2, ?3, ?4, ?5)
+    ON CONFLICT DO UPDATE SET interventions = interventions + excluded.interventions,
+        steps = steps + excluded.steps, tokens = tokens + excluded.tokens";
+
+/// A step is counted.
+pub(super) fn add(connection: &Connection, org: &str, at_ms: i64, share: &Share) -> Result<()> {
+    let day = at_ms.div_euclid(DAY_MS);
+    execute(connection, ADD, (org, day, i64::from(share.is_injected()), 1, share.tokens()))
+        .map(drop)
+}
+
+/// A step that is about to be replaced is no longer counted.
+pub(super) fn take(connection: &Connection, org: &str, at_ms: i64, share: &Share) -> Result<()> {
+    let day = at_ms.div_euclid(DAY_MS);
+    execute(connection, ADD, (org, day, -i64::from(share.is_injected()), -1, -share.tokens()))
+        .map(drop)
+}
+
+/// A run turned out to be part of an experiment: none of its steps count.
+pub(super) fn take_run(connection: &Connection, org: &str, run: i64) -> Result<()> {
+    let (first, last) = steps::places(run);
+    let sql = "SELECT at_ms, injected, tokens_total FROM steps WHERE place BETWEEN ?1 AND ?2";
+    let counted = select(connection, sql, (first, last), |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+    })?;
+    for (at_ms, injected, tokens) in counted {
+        execute(connection, ADD, (org, at_ms.div_euclid(DAY_MS), -injected, -1, -tokens))?;
+    }
+    Ok(())
+}
+
+pub(super) fn list(connection: &Connection, org: &str, since_day: i64) -> Result<Vec<UsageDay>> {
+    // A day of which every step was taken back is a day without use.
+    let sql = "SELECT day, interventions, steps, tokens FROM usage
+        WHERE org = ?1 AND day >= ?2 AND steps > 0 ORDER BY day";
+    select(connection, sql, (org, since_day), |row| {
+        Ok(UsageDay {
+            day: row.get(0)?,
+            interventions: count_out(row.get(1)?),
+            steps: count_out(row.get(2)?),
+            tokens: count_out(row.get(3)?),
+        })
+    })
+}

@@ -1,0 +1,167 @@
+//! The one thread that writes.
+//!
+//! Waiting for the disk costs the same for one change as for a hundred. So whatever waits when the thread comes back
+//! goes into one transaction, each caller in a savepoint of its own: a request that fails is taken back alone. Nobody
+//! is answered before the commit.
+
+use std::thread::JoinHandle;
+
+use rusqlite::{Connection, Result as Sql};
+use tokio::sync::{mpsc, oneshot};
+
+use super::connect::{self, Place};
+use super::fault::{fault, stopped, while_doing};
+use super::migrate::{self, migrate};
+use super::reader::Job;
+use super::write;
+use crate::{Change, Result, StoreError};
+
+/// Requests that may wait; further callers wait for a place.
+const QUEUE_MAX: usize = 1024;
+/// Requests that share a commit, so that a long queue does not make the first one wait for all.
+const BATCH_MAX: usize = 512;
+
+const DOING: &str = "writing";
+
+type Answer = Result<Vec<u64>>;
+
+/// What the thread is asked for.
+enum Request {
+    Write {
+        changes: Vec<Change>,
+        answer: oneshot::Sender<Answer>,
+    },
+    /// Only of a database in memory, which has no second connection.
+    Read(Job),
+}
+
+/// The thread and the way to it. Dropping it writes what waits, then closes the database.
+pub(super) struct Writer {
+    queue: Option<mpsc::Sender<Request>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    /// Opens the database on a thread of its own and brings it up to date.
+    pub(super) async fn start(place: Place) -> Result<Self> {
+        let (queue, requests) = mpsc::channel(QUEUE_MAX);
+        let (opened, is_open) = oneshot::channel();
+        let body = move || match open(&place) {
+            Ok(connection) => {
+                if opened.send(Ok(())).is_ok() {
+                    serve(&connection, requests);
+                }
+            }
+            // Whoever asked may have gone; then nobody wants to know.
+            Err(error) => drop(opened.send(Err(error))),
+        };
+        let thread = std::thread::Builder::new().name("store-writer".to_owned()).spawn(body);
+        let thread = thread.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        is_open.await.map_err(|_| stopped("opening the database"))??;
+        Ok(Self { queue: Some(queue), thread: Some(thread) })
+    }
+
+    pub(super) async fn apply(&self, changes: Vec<Change>) -> Answer {
+        let (answer, answered) = oneshot::channel();
+        self.send(Request::Write { changes, answer }).await?;
+        answered.await.map_err(|_| stopped(DOING))?
+    }
+
+    pub(super) async fn read(&self, job: Job) -> Result<()> {
+        self.send(Request::Read(job)).await
+    }
+
+    async fn send(&self, request: Request) -> Result<()> {
+        let queue = self.queue.as_ref().ok_or_else(|| stopped(DOING))?;
+        queue.send(request).await.map_err(|_| stopped(DOING))
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        drop(self.queue.take());
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has nothing left to write.
+            drop(thread.join());
+        }
+    }
+}
+
+fn open(place: &Place) -> Result<Connection> {
+    let mut connection = connect::writer(place)?;
+    migrate(&mut connection, migrate::ALL)?;
+    Ok(connection)
+}
+
+/// Works until the last sender is gone and the queue is empty.
+fn serve(connection: &Connection, mut requests: mpsc::Receiver<Request>) {
+    let mut batch = Vec::with_capacity(BATCH_MAX);
+    while requests.blocking_recv_many(&mut batch, BATCH_MAX) > 0 {
+        let mut writes = Vec::new();
+        let mut reads = Vec::new();
+        for request in batch.drain(..) {
+            match request {
+                Request::Write { changes, answer } => writes.push((changes, answer)),
+                Request::Read(job) => reads.push(job),
+            }
+        }
+        commit(connection, writes);
+        for read in reads {
+            read(connection);
+        }
+    }
+}
+
+/// Writes requests in one transaction and answers each of them.
+fn commit(connection: &Connection, requests: Vec<(Vec<Change>, oneshot::Sender<Answer>)>) {
+    if requests.is_empty() {
+        return;
+    }
+    let (requests, answers): (Vec<_>, Vec<_>) = requests.into_iter().unzip();
+    let outcomes = transaction(connection, &requests);
+    match outcomes {
+        Ok(outcomes) => {
+            for (answer, outcome) in answers.into_iter().zip(outcomes) {
+                // The caller may have stopped waiting; the change stands all the same.
+                drop(answer.send(outcome.map_err(while_doing(DOING))));
+            }
+        }
+        Err(error) => {
+            if !connection.is_autocommit() {
+                // What cannot be rolled back now is rolled back when the file is opened next.
+                drop(connection.execute_batch("ROLLBACK"));
+            }
+            for answer in answers {
+                drop(answer.send(Err(fault(DOING, &error))));
+            }
+        }
+    }
+}
+
+/// What became of each request; an error here is one of all of them.
+fn transaction(connection: &Connection, requests: &[Vec<Change>]) -> Sql<Vec<Sql<Vec<u64>>>> {
+    run(connection, "BEGIN IMMEDIATE")?;
+    let mut outcomes = Vec::with_capacity(requests.len());
+    for changes in requests {
+        run(connection, "SAVEPOINT request")?;
+        let outcome: Sql<Vec<u64>> =
+            changes.iter().map(|change| write(connection, change)).collect();
+        if let Err(error) = outcome {
+            // A full disk may have ended the transaction; then nobody's changes are there.
+            if connection.is_autocommit() {
+                return Err(error);
+            }
+            run(connection, "ROLLBACK TO request")?;
+            outcomes.push(Err(error));
+        } else {
+            outcomes.push(outcome);
+        }
+        run(connection, "RELEASE request")?;
+    }
+    run(connection, "COMMIT")?;
+    Ok(outcomes)
+}
+
+fn run(connection: &Connection, sql: &str) -> Sql<()> {
+    connection.prepare_cached(sql)?.execute(()).map(drop)
+}
