@@ -11,6 +11,7 @@ use crate::events::Events;
 use crate::metrics::Metrics;
 use crate::prices::Prices;
 use crate::profiles::Profiles;
+use crate::recall::Recall;
 
 /// The server's state.
 pub struct App {
@@ -22,6 +23,7 @@ pub struct App {
     pub(crate) events: Events,
     pub(crate) prices: Prices,
     pub(crate) profiles: Profiles,
+    pub(crate) recall: Recall,
 }
 
 /// The state as handlers have it.
@@ -54,6 +56,7 @@ impl App {
             events: Events::new(),
             prices: Prices::new(config.prices.clone()),
             profiles: Profiles::default(),
+            recall: Recall::default(),
             store,
             config,
         }))

@@ -22,16 +22,26 @@ mod doorkeeper;
 mod error;
 /// What happens, told to whoever listens.
 mod events;
+/// New keys.
+pub mod keys;
 /// What the server counts.
 mod metrics;
+/// Ids in addresses.
+mod path;
 /// What tokens cost.
 pub mod prices;
 /// Which weights a run is judged with.
 mod profiles;
+/// Findings by meaning.
+mod recall;
+/// The report of an experiment.
+mod report;
 /// Connections in, and the way out.
 mod serve;
 /// Ids with slashes in addresses.
 mod slashes;
+/// The statistics of an experiment.
+mod stats;
 
 pub use api::openapi;
 pub use app::{App, Shared};

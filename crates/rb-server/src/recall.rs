@@ -72,8 +72,7 @@ impl Recall {
         query: &str,
         (count_max, score_min): (usize, f64),
     ) -> ApiResult<Vec<Recalled>> {
-        let shelf = self.shelf(store, org, codebase).await?;
-        Ok(shelf.search(query, count_max, score_min))
+        Ok(self.shelf(store, org, codebase).await?.search(query, count_max, score_min))
     }
 
     /// The findings of a codebase were changed here.
@@ -106,20 +105,20 @@ impl Recall {
         let built = tokio::task::spawn_blocking(move || {
             Shelf::new(rows, known.as_ref().map(|kept| &*kept.shelf))
         });
-        let shelf = Arc::new(built.await.map_err(|error| {
+        let built = Arc::new(built.await.map_err(|error| {
             tracing::error!(%error, "findings could not be embedded");
             ApiError::Internal
         })?);
         let mut shelves = self.shelves.lock().unwrap_or_else(PoisonError::into_inner);
         let unchanged = self.changes.load(Ordering::SeqCst) == changes;
         let kept = Kept {
-            shelf: Arc::clone(&shelf),
+            shelf: Arc::clone(&built),
             read_at: unchanged.then_some(read_at),
             used_at: read_at,
         };
         shelves.insert(name, kept);
         make_room(&mut shelves, self.bytes_max);
-        Ok(shelf)
+        Ok(built)
     }
 }
 

@@ -7,7 +7,7 @@ use axum::extract::State;
 use rb_store::{Change, FindingRow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -41,7 +41,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(change, delete))
 }
 
-#[derive(Deserialize, IntoParams)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Whose {
     /// Heeded for the operator's keys only.
@@ -413,8 +413,8 @@ async fn change(
     Query(whose): Query<Whose>,
     Body(patch): Body<FindingPatch>,
 ) -> ApiResult<Json<Finding>> {
-    let (content, path) = (patch.content.as_deref(), patch.file_path.as_deref());
-    let wrong = faults(content, path, patch.finding_type.as_deref());
+    let (content, file_path) = (patch.content.as_deref(), patch.file_path.as_deref());
+    let wrong = faults(content, file_path, patch.finding_type.as_deref());
     let wrong: Vec<_> = wrong.map(|(field, said)| Fault::at(&["body", field], said)).collect();
     if !wrong.is_empty() {
         return Err(ApiError::Unprocessable(wrong));

@@ -3,8 +3,28 @@
 //! Every route stands under `/v1` and without it, since the SDKs call it without. All of them are described to
 //! OpenAPI by the same macro that mounts them, so none can be missing there.
 
+/// The usage meter.
+mod billing;
+/// What the description of the routes says as a whole.
+mod describe;
+/// The description, for programs and people.
+mod docs;
+/// What experiments show.
+mod experiments;
+/// What agents learned about a codebase.
+mod findings;
 /// Is it up, and what does it count.
 mod health;
+/// Keys, for the operator.
+mod keys;
+/// Who am I.
+mod me;
+/// Weights under a name.
+mod profiles;
+/// Runs as they are read.
+mod runs;
+/// The table of monitors.
+mod scorers;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -23,11 +43,19 @@ use axum::response::IntoResponse as _;
 /// The routes that need a caller.
 fn areas() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
+        .merge(billing::routes())
+        .merge(experiments::routes())
+        .merge(findings::routes())
+        .merge(keys::routes())
+        .merge(me::routes())
+        .merge(profiles::routes())
+        .merge(runs::routes())
+        .merge(scorers::routes())
 }
 
 /// The routes that need none.
 fn open_areas() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().merge(health::routes())
+    OpenApiRouter::new().merge(health::routes()).merge(docs::routes())
 }
 
 /// Everything, with what every request passes.
@@ -54,9 +82,10 @@ pub(crate) fn router(app: Shared) -> Router {
 
 /// The description of all routes, under `/v1`.
 pub fn openapi() -> OpenApi {
-    let (_, api) =
-        OpenApiRouter::<Shared>::new().nest("/v1", open_areas().merge(areas())).split_for_parts();
-    api
+    let versioned = |areas: OpenApiRouter<Shared>| {
+        OpenApiRouter::new().nest("/v1", areas).split_for_parts().1
+    };
+    describe::whole(versioned(open_areas()), versioned(areas()))
 }
 
 fn cors(app: &Shared) -> CorsLayer {

@@ -13,7 +13,7 @@ use rb_engine::weights::{Profile as BuiltIn, WeightNote, Weights};
 use rb_store::{Change, ProfileRow, Scope};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -96,7 +96,7 @@ struct ProfilePatch {
     extra: Map<String, Value>,
 }
 
-#[derive(Deserialize, IntoParams)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Whose {
     /// Heeded for the operator's keys only.

@@ -12,7 +12,7 @@ use rb_store::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -38,7 +38,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(detail)).routes(routes!(summary))
 }
 
-#[derive(Deserialize, IntoParams)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Listed {
     #[param(minimum = 1, maximum = 10_000, default = 200)]
@@ -304,7 +304,7 @@ fn moment(name: &str, text: Option<&str>) -> ApiResult<Option<i64>> {
     })
 }
 
-#[derive(Deserialize, IntoParams)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Detailed {
     /// Heeded for the operator's keys only.
@@ -339,7 +339,7 @@ async fn detail(
     Ok(Json(RunDetail { run: run.into(), steps: steps.into_iter().map(Step::from).collect() }))
 }
 
-#[derive(Deserialize, IntoParams)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Summed {
     /// Heeded for the operator's keys only.
