@@ -8,6 +8,8 @@
 
 /// What may be changed.
 mod change;
+/// What every backend keeps to, as checks.
+pub mod contract;
 /// From an address to a store.
 mod open;
 /// What is kept, as it is read and written.

@@ -1,0 +1,204 @@
+//! Patterns, findings, profiles, keys, settings; and what holds for every change.
+
+use std::sync::Arc;
+
+use super::sample::{
+    ALL, T0, a, api_key, begins, finding, key, pattern, profile, puts, quiet, start,
+};
+use super::{Checked, holds, put, same};
+use crate::{Change, FindingRow, KeyRow, PatternRow, ProfileRow, RunStart, Store};
+
+type Held = Arc<dyn Store>;
+
+fn puts_pattern(row: PatternRow) -> Change {
+    Change::PutPattern(Box::new(row))
+}
+
+fn puts_finding(row: FindingRow) -> Change {
+    Change::PutFinding(Box::new(row))
+}
+
+pub(super) async fn patterns_are_put_replaced_used_and_deleted(store: Held) -> Checked {
+    let mut mine = pattern("a", "e1", "p");
+    same("rows touched", put(&store, puts_pattern(mine.clone())).await?, 1)?;
+    same("patterns", store.patterns(&a()).await?, vec![mine.clone()])?;
+    mine = PatternRow {
+        failure_type: None,
+        model_family: None,
+        source_trace_id: None,
+        gate_threshold: None,
+        context: "another".to_owned(),
+        fields: serde_json::Map::new(),
+        ..mine
+    };
+    put(&store, puts_pattern(mine.clone())).await?;
+    same("replaced", store.patterns(&a()).await?, vec![mine.clone()])?;
+    let name = |id: &str| ("a".to_owned(), "e1".to_owned(), id.to_owned());
+    let used = Change::UsePatterns { used: vec![name("p"), name("unknown")], at_ms: T0 + 5 };
+    same("patterns used", put(&store, used).await?, 1)?;
+    let used = Change::UsePatterns { used: vec![name("p")], at_ms: T0 + 3 };
+    put(&store, used).await?;
+    mine.uses = 2;
+    mine.used_ms = Some(T0 + 5);
+    same("used twice", store.patterns(&a()).await?, vec![mine])?;
+    let (org, tier, pattern_id) = name("p");
+    let gone = Change::DeletePattern { org, tier, pattern_id };
+    same("deleted", put(&store, gone).await?, 1)?;
+    same("patterns left", store.patterns(&a()).await?, vec![])
+}
+
+pub(super) async fn patterns_come_by_tier_and_id(store: Held) -> Checked {
+    for (org, tier, id) in [
+        ("", "e3", "b"),
+        ("a", "e1", "z"),
+        ("", "e2", "c"),
+        ("", "e3", "a"),
+        ("b", "e1", "a"),
+        ("a", "e1", "y"),
+    ] {
+        put(&store, puts_pattern(pattern(org, tier, id))).await?;
+    }
+    let patterns = store.patterns(&a()).await?;
+    let found: Vec<(&str, &str)> =
+        patterns.iter().map(|row| (row.tier.as_str(), row.pattern_id.as_str())).collect();
+    same("patterns", found, vec![("e1", "y"), ("e1", "z"), ("e2", "c"), ("e3", "a"), ("e3", "b")])
+}
+
+pub(super) async fn findings_are_put_invalidated_and_cleared(store: Held) -> Checked {
+    let older = FindingRow { created_ms: T0 - 1, ..finding("a", "code", "older", "src/b.rs") };
+    let mut newer = finding("a", "code", "newer", "src/a.rs");
+    put(&store, puts_finding(newer.clone())).await?;
+    put(&store, puts_finding(older.clone())).await?;
+    same("oldest first", store.findings("a", "code").await?, vec![older.clone(), newer.clone()])?;
+    newer.content = String::from("said anew");
+    same("rows touched", put(&store, puts_finding(newer.clone())).await?, 1)?;
+    same("replaced", store.findings("a", "code").await?, vec![older.clone(), newer.clone()])?;
+    put(&store, puts_finding(finding("a", "code", "beside", "src/a.rs"))).await?;
+    put(&store, puts_finding(finding("a", "elsewhere", "newer", "src/a.rs"))).await?;
+    let (org, codebase) = ("a".to_owned(), "code".to_owned());
+    let file_paths = vec!["src/a.rs".to_owned(), "src/none.rs".to_owned()];
+    let invalid =
+        Change::InvalidateFindings { org: org.clone(), codebase: codebase.clone(), file_paths };
+    same("invalidated", put(&store, invalid).await?, 2)?;
+    same("left", store.findings("a", "code").await?, vec![older])?;
+    let finding_id = "older".to_owned();
+    let delete = Change::DeleteFinding { org: org.clone(), codebase: codebase.clone(), finding_id };
+    same("deleted", put(&store, delete).await?, 1)?;
+    for at in 0..3 {
+        put(&store, puts_finding(finding("a", "code", &format!("f{at}"), ""))).await?;
+    }
+    same("cleared", put(&store, Change::ClearFindings { org, codebase }).await?, 3)?;
+    same("left", store.findings("a", "code").await?, vec![])?;
+    same("left elsewhere", store.findings("a", "elsewhere").await?.len(), 1)
+}
+
+pub(super) async fn codebases_have_findings_or_runs(store: Held) -> Checked {
+    for codebase in ["run only", "both", ""] {
+        let run =
+            RunStart { codebase: codebase.to_owned(), ..start("a", &format!("r {codebase}"), T0) };
+        put(&store, begins(run)).await?;
+    }
+    for codebase in ["both", "a finding only"] {
+        put(&store, puts_finding(finding("a", codebase, "f", ""))).await?;
+    }
+    let expected = ["a finding only", "both", "run only"].map(str::to_owned).to_vec();
+    same("codebases", store.codebases(&a()).await?, expected)
+}
+
+pub(super) async fn profiles_are_put_replaced_and_deleted(store: Held) -> Checked {
+    let mut own = profile("a", "", "w");
+    let of_project = profile("a", "main", "w");
+    for row in [&of_project, &own] {
+        same("rows touched", put(&store, Change::PutProfile(Box::new(row.clone()))).await?, 1)?;
+    }
+    same("profiles", store.profiles(&a()).await?, vec![own.clone(), of_project.clone()])?;
+    own = ProfileRow {
+        weights: std::collections::BTreeMap::new(),
+        extra: serde_json::Map::new(),
+        updated_ms: T0 + 9,
+        ..own
+    };
+    put(&store, Change::PutProfile(Box::new(own.clone()))).await?;
+    same("replaced", store.profiles(&a()).await?, vec![own, of_project.clone()])?;
+    let (org, project, profile_id) = ("a".to_owned(), String::new(), "w".to_owned());
+    let delete = Change::DeleteProfile { org, project, profile_id };
+    same("deleted", put(&store, delete).await?, 1)?;
+    same("profiles left", store.profiles(&a()).await?, vec![of_project])
+}
+
+pub(super) async fn keys_are_found_by_hash_and_revoked_once(store: Held) -> Checked {
+    let puts_key = |row: &KeyRow| Change::PutKey(Box::new(row.clone()));
+    let first = api_key("a", "k1");
+    let mut second = KeyRow { created_ms: T0 + 1, ..api_key("b", "k0") };
+    put(&store, puts_key(&second)).await?;
+    put(&store, puts_key(&first)).await?;
+    same("keys, oldest first", store.keys().await?, vec![first.clone(), second.clone()])?;
+    same("by hash", store.key("hash of k0").await?, Some(second.clone()))?;
+    same("by another hash", store.key("hash of").await?, None)?;
+    for (at_ms, touched) in [(T0 + 5, 1), (T0 + 9, 0)] {
+        let revoke = Change::RevokeKey { key_id: "k0".to_owned(), at_ms };
+        same("revoked", put(&store, revoke).await?, touched)?;
+        second.revoked_ms = Some(T0 + 5);
+        same("the key", store.key("hash of k0").await?, Some(second.clone()))?;
+    }
+    second.name = String::from("desktop");
+    put(&store, puts_key(&second)).await?;
+    same("replaced", store.keys().await?, vec![first, second])
+}
+
+pub(super) async fn settings_are_kept_under_their_names(store: Held) -> Checked {
+    same("before", store.setting("colour").await?, None)?;
+    for value in ["red", "", "blue"] {
+        let setting = Change::PutSetting { name: "colour".to_owned(), value: value.to_owned() };
+        same("rows touched", put(&store, setting).await?, 1)?;
+        same("the setting", store.setting("colour").await?.as_deref(), Some(value))?;
+    }
+    same("another", store.setting("Colour").await?, None)
+}
+
+pub(super) async fn changes_of_one_call_take_effect_together(store: Held) -> Checked {
+    put(&store, Change::PutKey(Box::new(api_key("a", "k")))).await?;
+    // Two keys cannot have one hash, so this call fails at its last change.
+    let twin = KeyRow { key_id: "twin".to_owned(), ..api_key("a", "k") };
+    let changes =
+        vec![begins(start("a", "r", T0)), puts(quiet("a", "r", 0)), Change::PutKey(Box::new(twin))];
+    holds("it fails", store.apply(changes).await.is_err())?;
+    same("the run", store.run(&a(), "r").await?, None)?;
+    same("its steps", store.steps(&key("a", "r"), 0, ALL).await?, vec![])?;
+    same("the usage", store.usage("a", 0).await?, vec![])?;
+    same("the keys", store.keys().await?.len(), 1)?;
+    same("the next call", put(&store, begins(start("a", "r", T0))).await?, 1)
+}
+
+pub(super) async fn deleting_what_is_not_there_touches_nothing(store: Held) -> Checked {
+    let (org, codebase, no) = ("a".to_owned(), "code".to_owned(), "no".to_owned());
+    let changes = vec![
+        Change::DeleteRun(key("a", "no")),
+        Change::ExpireRuns { before_ms: T0, runs_max: 9 },
+        Change::DeletePattern { org: org.clone(), tier: "e1".to_owned(), pattern_id: no.clone() },
+        Change::UsePatterns { used: vec![], at_ms: T0 },
+        Change::DeleteFinding {
+            org: org.clone(),
+            codebase: codebase.clone(),
+            finding_id: no.clone(),
+        },
+        Change::InvalidateFindings {
+            org: org.clone(),
+            codebase: codebase.clone(),
+            file_paths: vec![],
+        },
+        Change::ClearFindings { org: org.clone(), codebase },
+        Change::DeleteProfile { org, project: String::new(), profile_id: no.clone() },
+        Change::RevokeKey { key_id: no, at_ms: T0 },
+    ];
+    let expected = vec![0; changes.len()];
+    same("rows touched", store.apply(changes).await?, expected)
+}
+
+pub(super) async fn nothing_to_change_is_no_change(store: Held) -> Checked {
+    same("answers", store.apply(vec![]).await?, vec![])
+}
+
+pub(super) async fn a_store_that_is_there_answers(store: Held) -> Checked {
+    Ok(store.ping().await?)
+}

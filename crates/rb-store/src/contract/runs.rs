@@ -1,0 +1,95 @@
+//! Runs begin and say more.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::sample::{T0, a, begins, key, object, puts, quiet, start};
+use super::{Checked, holds, put, same, there};
+use crate::{RunRow, RunStart, Store};
+
+type Held = Arc<dyn Store>;
+
+pub(super) async fn a_run_comes_back_as_it_began(store: Held) -> Checked {
+    let said = start("a", "r/1:x@y", T0);
+    same("rows touched", put(&store, begins(said.clone())).await?, 1)?;
+    let expected = RunRow {
+        run: said.run,
+        project: said.project,
+        agent_name: said.agent_name,
+        task: said.task,
+        model: said.model,
+        framework: said.framework,
+        codebase: said.codebase,
+        task_profile: said.task_profile,
+        parent: said.parent,
+        metadata: said.metadata,
+        started_ms: T0,
+        seen_ms: T0,
+        ..RunRow::default()
+    };
+    same("the run", store.run(&a(), "r/1:x@y").await?, Some(expected))
+}
+
+pub(super) async fn a_run_that_begins_again_keeps_what_is_not_said_anew(store: Held) -> Checked {
+    put(&store, begins(start("a", "r", T0))).await?;
+    let before = there("the run", store.run(&a(), "r").await?)?;
+    let silent = RunStart { run: key("a", "r"), at_ms: T0 + 50, ..RunStart::default() };
+    put(&store, begins(silent)).await?;
+    let mut expected = RunRow { seen_ms: T0 + 50, ..before };
+    same("after saying nothing", store.run(&a(), "r").await?, Some(expected.clone()))?;
+
+    let more = RunStart {
+        run: key("a", "r"),
+        at_ms: T0 - 50,
+        project: "other".to_owned(),
+        model: "model-z".to_owned(),
+        task: "Repair the lexer".to_owned(),
+        ..RunStart::default()
+    };
+    put(&store, begins(more)).await?;
+    expected.project = String::from("other");
+    expected.model = String::from("model-z");
+    expected.task = String::from("Repair the lexer");
+    same("after saying more", store.run(&a(), "r").await?, Some(expected))?;
+
+    put(&store, puts(quiet("a", "begun by a step", 3))).await?;
+    put(&store, begins(start("a", "begun by a step", T0 + 9_000))).await?;
+    let run = there("the run", store.run(&a(), "begun by a step").await?)?;
+    same("the time of its first step", run.started_ms, T0 + 3_000)?;
+    same("what it said later", run.agent_name.as_str(), "fixer")?;
+    same("its step", run.step_count, 1)
+}
+
+pub(super) async fn metadata_is_merged_key_by_key(store: Held) -> Checked {
+    let says = |metadata| RunStart { metadata: object(metadata), ..start("a", "r", T0) };
+    put(&store, begins(says(json!({ "kept": 1, "changed": { "deep": 1 } })))).await?;
+    put(&store, begins(says(json!({ "changed": { "other": 2 }, "new": [true] })))).await?;
+    let run = there("the run", store.run(&a(), "r").await?)?;
+    let expected = json!({ "kept": 1, "changed": { "other": 2 }, "new": [true] });
+    same("metadata", run.metadata, object(expected))
+}
+
+pub(super) async fn experiment_and_arm_stand_once_they_are_set(store: Held) -> Checked {
+    let says = |metadata| RunStart { metadata: object(metadata), ..start("a", "r", T0) };
+    put(&store, begins(says(json!({ "experiment_id": "", "arm": null })))).await?;
+    same("experiments before it is set", store.experiments(&a()).await?, vec![])?;
+    put(&store, begins(says(json!({ "experiment_id": "x", "arm": "on" })))).await?;
+    put(&store, begins(says(json!({ "experiment_id": "y", "arm": "off", "n": 1 })))).await?;
+    put(&store, begins(says(json!({ "experiment_id": null, "arm": "" })))).await?;
+    let run = there("the run", store.run(&a(), "r").await?)?;
+    let expected = json!({ "experiment_id": "x", "arm": "on", "n": 1 });
+    same("metadata", run.metadata, object(expected))?;
+    same("experiments", store.experiments(&a()).await?, vec![("x".to_owned(), 1)])?;
+    let runs = store.experiment(&a(), "x").await?;
+    same("arm", runs.iter().map(|run| run.arm.as_str()).collect::<Vec<_>>(), vec!["on"])
+}
+
+pub(super) async fn an_unknown_run_is_none(store: Held) -> Checked {
+    put(&store, begins(start("a", "r", T0))).await?;
+    same("a run", store.run(&a(), "R").await?, None)?;
+    same("a run of nobody", store.run(&a(), "").await?, None)?;
+    holds("no steps", store.steps(&key("a", "R"), 0, 10).await?.is_empty())?;
+    holds("no experiment", store.experiment(&a(), "x").await?.is_empty())?;
+    holds("not even the one without a name", store.experiment(&a(), "").await?.is_empty())
+}

@@ -1,0 +1,39 @@
+//! Every backend keeps to the contract.
+
+use std::sync::Arc;
+
+use rb_store::{Store, contract, open};
+
+/// Holds every check against a store of its own and names all that are broken.
+async fn check(fresh: impl AsyncFn() -> Arc<dyn Store>) {
+    let mut broken = Vec::new();
+    for check in contract::ALL {
+        if let Err(why) = check.hold(fresh().await).await {
+            broken.push(format!("{}: {why}", check.name.replace('_', " ")));
+        }
+    }
+    assert!(
+        broken.is_empty(),
+        "{} of {}:\n{}",
+        broken.len(),
+        contract::ALL.len(),
+        broken.join("\n")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_in_a_file_keeps_to_the_contract() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    check(async || {
+        let at = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let url = format!("sqlite:{}/{at}.db", directory.path().display());
+        open(&url).await.expect("a store")
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_in_memory_keeps_to_the_contract() {
+    check(async || open("sqlite::memory:").await.expect("a store")).await;
+}

@@ -1,0 +1,189 @@
+//! Files that are damaged, locked, foreign or open to others; addresses that are none.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rb_store::{Change, RunKey, Scope, StepRow, StoreError, open};
+
+fn url(path: &Path) -> String {
+    format!("sqlite:{}", path.display())
+}
+
+fn place() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("store.db");
+    (directory, path)
+}
+
+fn setting(value: &str) -> Vec<Change> {
+    vec![Change::PutSetting { name: "colour".to_owned(), value: value.to_owned() }]
+}
+
+fn step(index: u32) -> Change {
+    let run = RunKey { org: "a".to_owned(), run_id: "r".to_owned() };
+    Change::PutStep(Box::new(StepRow { run, step_index: index, ..StepRow::default() }))
+}
+
+async fn refusal(url: &str) -> StoreError {
+    open(url).await.err().unwrap_or_else(|| panic!("{url} was opened"))
+}
+
+#[tokio::test]
+async fn what_is_no_address_is_refused_in_words() {
+    for (url, expected) in [
+        ("sqlite:", "`sqlite:` is followed by no file"),
+        ("store.db", "names no kind of database"),
+        ("mysql://user:secret@host/db", "`mysql:` is no database that this program knows"),
+        ("a secret:b", "names no kind of database"),
+    ] {
+        let told = refusal(url).await.to_string();
+        assert!(told.contains(expected) && !told.contains("secret"), "{url}: {told}");
+        assert!(told.contains("write `sqlite:PATH`"), "{url}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_kept_is_there_after_reopening() {
+    let (_directory, path) = place();
+    for round in 0..3_u32 {
+        let store = open(&url(&path)).await.expect("a store");
+        let run = store.run(&Scope::org("a"), "r").await.expect("a run");
+        assert_eq!(run.map_or(0, |run| run.step_count), u64::from(round));
+        store.apply(vec![step(round)]).await.expect("kept");
+    }
+    let slashes = open(&format!("sqlite://{}", path.display())).await.expect("a store");
+    assert!(slashes.run(&Scope::org("a"), "r").await.expect("a run").is_some());
+}
+
+#[tokio::test]
+async fn dropping_the_store_writes_what_waits() {
+    let (_directory, path) = place();
+    let store = open(&url(&path)).await.expect("a store");
+    let mut calls = Vec::new();
+    for index in 0..200 {
+        let store = Arc::clone(&store);
+        calls.push(Box::pin(async move { store.apply(vec![step(index)]).await }));
+    }
+    // Each call is asked once, which puts it into the queue, and then nobody waits for it.
+    for call in &mut calls {
+        let waiting = std::future::poll_fn(|cx| std::task::Poll::Ready(call.as_mut().poll(cx)));
+        assert!(waiting.await.is_pending());
+        // A task that never rests is not let into the queue.
+        tokio::task::yield_now().await;
+    }
+    drop(calls);
+    drop(store);
+    let store = open(&url(&path)).await.expect("a store");
+    let run = store.run(&Scope::org("a"), "r").await.expect("a run").expect("is there");
+    assert_eq!(run.step_count, 200);
+}
+
+#[tokio::test]
+async fn two_stores_share_a_file() {
+    let (_directory, path) = place();
+    let (one, other) = (open(&url(&path)).await, open(&url(&path)).await);
+    let (one, other) = (one.expect("a store"), other.expect("a second one"));
+    one.apply(setting("red")).await.expect("kept");
+    assert_eq!(other.setting("colour").await.expect("read").as_deref(), Some("red"));
+    other.apply(setting("blue")).await.expect("kept");
+    assert_eq!(one.setting("colour").await.expect("read").as_deref(), Some("blue"));
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_left_alone() {
+    let (_directory, path) = place();
+    let text = "this is a letter, not a database. ".repeat(200);
+    fs::write(&path, &text).expect("written");
+    let told = refusal(&url(&path)).await.to_string();
+    assert!(told.contains("not an SQLite database: name another"), "{told}");
+    assert_eq!(fs::read_to_string(&path).expect("read"), text);
+}
+
+#[tokio::test]
+async fn a_database_of_another_program_is_left_alone() {
+    let (_directory, path) = place();
+    let theirs = rusqlite::Connection::open(&path).expect("a database");
+    theirs.execute_batch("CREATE TABLE music (title TEXT)").expect("a table");
+    drop(theirs);
+    let told = refusal(&url(&path)).await.to_string();
+    assert!(told.contains("database of another program"), "{told}");
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_an_error_and_not_the_end() {
+    let (_directory, path) = place();
+    let store = open(&url(&path)).await.expect("a store");
+    let steps: Vec<Change> = (0..2_000).map(step).collect();
+    store.apply(steps).await.expect("kept");
+    drop(store);
+    let mut bytes = fs::read(&path).expect("read");
+    let whole = bytes.len();
+    bytes[whole / 3..].fill(0xA5);
+    fs::write(&path, bytes).expect("written");
+    // Depending on what was hit it shows at once or when it is read.
+    let told = match open(&url(&path)).await {
+        Err(error) => error,
+        Ok(store) => {
+            let run = RunKey { org: "a".to_owned(), run_id: "r".to_owned() };
+            store.steps(&run, 0, u32::MAX).await.expect_err("the steps are damaged")
+        }
+    };
+    assert!(told.to_string().contains("the file is damaged"), "{told}");
+}
+
+#[tokio::test]
+async fn a_later_schema_is_refused() {
+    let (_directory, path) = place();
+    drop(open(&url(&path)).await.expect("a store"));
+    let file = rusqlite::Connection::open(&path).expect("a database");
+    file.execute("INSERT INTO migrations (version, name) VALUES (9000, 'later')", ()).expect("put");
+    drop(file);
+    let told = refusal(&url(&path)).await;
+    assert!(matches!(told, StoreError::TooNew { found: 9000, .. }), "{told}");
+}
+
+#[tokio::test]
+async fn while_somebody_else_writes_a_call_may_be_tried_again() {
+    let (_directory, path) = place();
+    let store = open(&url(&path)).await.expect("a store");
+    let other = rusqlite::Connection::open(&path).expect("a database");
+    other.execute_batch("BEGIN IMMEDIATE").expect("locked");
+    let told = store.apply(setting("red")).await.expect_err("locked");
+    assert!(matches!(told, StoreError::Unavailable(_)), "{told}");
+    assert!(store.setting("colour").await.expect("reading goes on").is_none());
+    other.execute_batch("COMMIT").expect("unlocked");
+    store.apply(setting("red")).await.expect("kept");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn others_may_not_read_the_file() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+    let (directory, _) = place();
+    let path = directory.path().join("made/on the way/store.db");
+    let store = open(&url(&path)).await.expect("a store");
+    store.apply(setting("red")).await.expect("kept");
+    for (ending, expected) in [("", 0o600), ("-wal", 0o600), ("-shm", 0o600)] {
+        let file = PathBuf::from(format!("{}{ending}", path.display()));
+        assert_eq!(mode(&file), expected, "{}", file.display());
+    }
+    assert_eq!(mode(&directory.path().join("made")), 0o700);
+    assert_eq!(mode(path.parent().expect("a directory")), 0o700);
+    drop(store);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("opened to others");
+    drop(open(&url(&path)).await.expect("a store"));
+    assert_eq!(mode(&path), 0o600);
+}
+
+#[tokio::test]
+async fn a_place_that_cannot_be_made_is_named() {
+    let (directory, path) = place();
+    fs::write(&path, "a file").expect("written");
+    let inside = path.join("store.db");
+    let told = refusal(&url(&inside)).await.to_string();
+    assert!(told.contains("store.db"), "{told}");
+    let told = refusal(&url(directory.path())).await.to_string();
+    assert!(told.contains("cannot be opened"), "{told}");
+}

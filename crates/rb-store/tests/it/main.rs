@@ -1,0 +1,16 @@
+//! The store from outside: every backend against the contract, and what only a file can suffer.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "all of this is tests, which clippy knows only of functions marked as such"
+)]
+
+/// Every backend keeps to the contract.
+mod backends;
+/// What was answered survives `kill -9`.
+mod durability;
+/// Files that are damaged, locked, foreign or open to others.
+mod files;
+/// Sums equal a recount, whatever happened.
+mod recount;
