@@ -42,6 +42,9 @@ mod serve;
 mod slashes;
 /// The statistics of an experiment.
 mod stats;
+/// A whole server to try requests on.
+#[cfg(test)]
+mod trial;
 
 pub use api::openapi;
 pub use app::{App, Shared};

@@ -233,11 +233,7 @@ pub(crate) fn report(
             arms.off.tokens_per_run.median,
             round4,
         ),
-        cost_per_run_usd: numbers(
-            mean(&costs(&on)),
-            mean(&costs(&off)),
-            round6,
-        ),
+        cost_per_run_usd: numbers(mean(&costs(&on)), mean(&costs(&off)), round6),
     };
     let srm = srm(arms.on.n_runs, arms.off.n_runs, on_fraction);
     let left_out = runs.len() - measured.len();

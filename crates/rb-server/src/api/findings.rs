@@ -238,8 +238,9 @@ fn faults(
     ];
     let long = long.map(|(field, text, chars_max)| {
         let count = text.map_or(0, |text| text.chars().count());
-        (count > chars_max)
-            .then(|| (field, format!("{count} characters, at most {chars_max} are kept; shorten it")))
+        (count > chars_max).then(|| {
+            (field, format!("{count} characters, at most {chars_max} are kept; shorten it"))
+        })
     });
     blank.into_iter().chain(long.into_iter().flatten())
 }
@@ -291,7 +292,8 @@ async fn store(
         NewFindings::Many(findings) => (findings, true),
     };
     if new.len() > BATCH_MAX {
-        let said = format!("{} findings, at most {BATCH_MAX} at once; send several lists", new.len());
+        let said =
+            format!("{} findings, at most {BATCH_MAX} at once; send several lists", new.len());
         return Err(unprocessable(&["body"], said));
     }
     let mut wrong = Vec::new();

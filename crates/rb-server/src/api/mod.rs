@@ -26,9 +26,10 @@ mod runs;
 /// The table of monitors.
 mod scorers;
 
-use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::http::StatusCode;
 use axum::middleware;
+use axum::{Json, Router};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 use tower_http::timeout::RequestBodyTimeoutLayer;
@@ -37,7 +38,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::Shared;
 use crate::doorkeeper;
-use crate::error::ApiError;
+use crate::error::{ApiError, Problem};
 use axum::response::IntoResponse as _;
 
 /// The routes that need a caller.
@@ -69,7 +70,8 @@ pub(crate) fn router(app: Shared) -> Router {
         .nest("/v1", routes)
         .fallback(|| async { ApiError::NotFound("there is no such route").into_response() })
         .method_not_allowed_fallback(|| async {
-            ApiError::NotFound("this route does not take this method").into_response()
+            let detail = "this route does not take this method".to_owned();
+            (StatusCode::METHOD_NOT_ALLOWED, Json(Problem { detail }))
         })
         .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
             ApiError::Internal.into_response()
@@ -82,9 +84,8 @@ pub(crate) fn router(app: Shared) -> Router {
 
 /// The description of all routes, under `/v1`.
 pub fn openapi() -> OpenApi {
-    let versioned = |areas: OpenApiRouter<Shared>| {
-        OpenApiRouter::new().nest("/v1", areas).split_for_parts().1
-    };
+    let versioned =
+        |areas: OpenApiRouter<Shared>| OpenApiRouter::new().nest("/v1", areas).split_for_parts().1;
     describe::whole(versioned(open_areas()), versioned(areas()))
 }
 
@@ -110,7 +111,10 @@ fn is_local(origin: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+mod tests;
+
+#[cfg(test)]
+mod origins {
     use super::*;
 
     #[test]

@@ -31,9 +31,7 @@ const SCOPE_CHARS_MAX: usize = 256;
 const NOT_THERE: ApiError = ApiError::NotFound("there is no such profile");
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new()
-        .routes(routes!(list, create))
-        .routes(routes!(read, change, delete))
+    OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(read, change, delete))
 }
 
 /// A profile.

@@ -433,11 +433,8 @@ async fn summary(
 }
 
 fn summarise(health: Health, recent: Vec<RunRow>) -> Summary {
-    let severity = |read: &MonitorHealth| Severity {
-        low: read.low,
-        warn: read.warn,
-        danger: read.danger,
-    };
+    let severity =
+        |read: &MonitorHealth| Severity { low: read.low, warn: read.warn, danger: read.danger };
     let all = health.by_monitor.values().fold(Severity::default(), |sum, read| Severity {
         low: sum.low + read.low,
         warn: sum.warn + read.warn,

@@ -29,7 +29,10 @@ pub(super) fn caveats(
         only_totals(runs),
         without_price(runs),
         some(left_out, |count| {
-            format!("{count} named neither `on` nor `off` as arm and {} left out.", is_are(left_out))
+            format!(
+                "{count} named neither `on` nor `off` as arm and {} left out.",
+                is_are(left_out)
+            )
         }),
     ]
     .into_iter()

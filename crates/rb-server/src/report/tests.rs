@@ -33,7 +33,8 @@ fn told(runs: &[ExperimentRun]) -> Value {
 /// Six runs an arm, five of them successful: the documented sample.
 fn sample() -> Vec<ExperimentRun> {
     let arm = |name: &'static str, tokens: u64| {
-        (0..6).map(move |at| run(name, Some(if at == 0 { "failure" } else { "success" }), tokens, 0))
+        (0..6)
+            .map(move |at| run(name, Some(if at == 0 { "failure" } else { "success" }), tokens, 0))
     };
     arm("on", 1_996).chain(arm("off", 12_600)).collect()
 }
@@ -53,7 +54,10 @@ fn the_documented_sample_has_the_documented_numbers() {
         ("/comparison/success_rate/delta", json!(0.0)),
         ("/comparison/success_rate/ci_95", json!([-0.4197, 0.4197])),
         ("/comparison/success_rate/method", json!("newcombe")),
-        ("/comparison/tokens_per_run_median", json!({"on": 1996.0, "off": 12600.0, "pct": -0.8416})),
+        (
+            "/comparison/tokens_per_run_median",
+            json!({"on": 1996.0, "off": 12600.0, "pct": -0.8416}),
+        ),
         ("/comparison/cost_per_run_usd/pct", json!(-0.8416)),
         ("/comparison/success_rate_stratified/strata/0/task_profile", json!("coding")),
         ("/srm/observed", json!({"on": 6, "off": 6})),
@@ -84,7 +88,10 @@ fn what_limits_a_report_is_said_in_plain_sentences() {
         (many("on", 40).chain(many("off", 90)).collect(), "40 and 90 runs where 65 and 65 were"),
         (many("on", 2).collect(), "The arm `off` has no finished run"),
         (with(vec![run("on", None, 1, 1)]), "1 run (1 on, 0 off) did not finish and is left out"),
-        (with(vec![run("off", Some("gave up"), 1, 1)]), "neither `success` nor `failure` (`gave up`)"),
+        (
+            with(vec![run("off", Some("gave up"), 1, 1)]),
+            "neither `success` nor `failure` (`gave up`)",
+        ),
         (with(vec![run("on", Some("success"), 0, 0)]), "1 run reported no tokens"),
         (with(vec![totals]), "1 run reported only total tokens"),
         (with(vec![unpriced]), "1 run used a model without a price (`nobody's`)"),

@@ -37,8 +37,10 @@ pub(super) fn page(document: &Value, style: &str) -> String {
         version = escaped(version),
     );
     let routes = routes(document);
-    let areas: Vec<_> =
-        list(document, "tags").iter().map(|tag| (text(tag, "name"), text(tag, "description"))).collect();
+    let areas: Vec<_> = list(document, "tags")
+        .iter()
+        .map(|tag| (text(tag, "name"), text(tag, "description")))
+        .collect();
     contents(&mut out, &areas, &routes);
     out.push_str("<main>\n");
     for (area, about) in &areas {
@@ -46,7 +48,14 @@ pub(super) fn page(document: &Value, style: &str) -> String {
         if within.peek().is_none() {
             continue;
         }
-        push(&mut out, &format!("<section><h2 id=\"{0}\">{0}</h2><p class=\"soft\">{1}</p>\n", escaped(area), prose(about)));
+        push(
+            &mut out,
+            &format!(
+                "<section><h2 id=\"{0}\">{0}</h2><p class=\"soft\">{1}</p>\n",
+                escaped(area),
+                prose(about)
+            ),
+        );
         within.for_each(|route| article(&mut out, route));
         out.push_str("</section>\n");
     }
@@ -126,7 +135,11 @@ fn article(out: &mut String, route: &Route<'_>) {
     let responses = responses.map(|(status, response)| {
         let contents = response["content"].as_object().into_iter().flatten();
         let kinds: Vec<_> = contents.map(|(_, content)| kind(&content["schema"])).collect();
-        [format!("<code>{}</code>", escaped(status)), kinds.join(" or "), prose(text(response, "description"))]
+        [
+            format!("<code>{}</code>", escaped(status)),
+            kinds.join(" or "),
+            prose(text(response, "description")),
+        ]
     });
     table(out, "Replies", ["status", "type", ""], responses);
     out.push_str("</article>\n");
@@ -276,9 +289,15 @@ mod tests {
             (json!({"type": ["string", "null"]}), "string or null"),
             (json!({"$ref": "#/components/schemas/Run"}), "<a href=\"#schema-Run\">Run</a>"),
             (json!({"type": "array", "items": {"type": "number"}}), "array of number"),
-            (json!({"type": "object", "additionalProperties": {"type": "integer"}}), "object of integer by name"),
+            (
+                json!({"type": "object", "additionalProperties": {"type": "integer"}}),
+                "object of integer by name",
+            ),
             (json!({"oneOf": [{"type": "null"}, {"type": "string"}]}), "null or string"),
-            (json!({"type": "integer", "minimum": 0, "maximum": 5}), "integer <span class=\"soft\">(to 5)</span>"),
+            (
+                json!({"type": "integer", "minimum": 0, "maximum": 5}),
+                "integer <span class=\"soft\">(to 5)</span>",
+            ),
             (json!({}), "anything"),
         ];
         for (schema, told) in cases {
@@ -288,7 +307,10 @@ mod tests {
 
     #[test]
     fn no_text_becomes_markup() {
-        assert_eq!(prose("a < b & `c > \"d\"`"), "a &lt; b &amp; <code>c &gt; &quot;d&quot;</code>");
+        assert_eq!(
+            prose("a < b & `c > \"d\"`"),
+            "a &lt; b &amp; <code>c &gt; &quot;d&quot;</code>"
+        );
         let nasty = json!({
             "info": {"title": "<script>", "version": "1"},
             "tags": [{"name": "x"}],
