@@ -17,6 +17,7 @@ use crate::metrics::Metrics;
 use crate::prefix::Prefixes;
 use crate::prices::Prices;
 use crate::profiles::Profiles;
+use crate::recall::Recall;
 
 /// The server's state.
 pub struct App {
@@ -33,6 +34,7 @@ pub struct App {
     pub(crate) prefixes: Prefixes,
     pub(crate) library: Arc<Library>,
     pub(crate) cap: Cap,
+    pub(crate) recall: Recall,
 }
 
 /// The state as handlers have it.
@@ -77,6 +79,7 @@ impl App {
             events: Events::new(),
             prices: Prices::new(config.prices.clone()),
             profiles: Profiles::default(),
+            recall: Recall::default(),
             store,
             config,
         }))

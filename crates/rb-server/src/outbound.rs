@@ -14,7 +14,9 @@ pub(crate) type Outbound = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 /// A client that trusts what the machine trusts.
 pub(crate) fn client() -> Outbound {
-    let secured = match HttpsConnectorBuilder::new().with_provider_and_native_roots(ring::default_provider()) {
+    let secured = match HttpsConnectorBuilder::new()
+        .with_provider_and_native_roots(ring::default_provider())
+    {
         Ok(secured) => secured,
         Err(error) => {
             tracing::warn!(%error, "this machine has no root certificates; only `http` addresses can be called");

@@ -15,8 +15,7 @@ pub(crate) struct Answers {
 
 /// Looks up what the engine asks for. A look-up that fails does not use up the run's allowance.
 pub(crate) async fn look_up(app: &Shared, org: &str, model: &str, queries: &[Query]) -> Answers {
-    let mut answers =
-        Answers { found: Found::NOTHING, matches: Vec::new(), is_over_cap: false };
+    let mut answers = Answers { found: Found::NOTHING, matches: Vec::new(), is_over_cap: false };
     if queries.is_empty() {
         return answers;
     }

@@ -29,7 +29,7 @@ use super::cut::{Cuts, TASK_CHARS_MAX, TEXT_CHARS_MAX, plain};
 use crate::app::Shared;
 use crate::auth::Caller;
 use crate::body;
-use crate::error::{ApiError, ApiResult, Faults, Problem, unprocessable};
+use crate::error::{ApiError, ApiResult, unprocessable};
 use crate::judge::{self, Evidence, Suite};
 use crate::library::Wanted;
 use crate::metrics::{InjectionLabels, MonitorLabels};
@@ -109,8 +109,6 @@ struct Judged {
 /// Judges a trace and says whether to steer.
 #[utoipa::path(post, path = "/monitors/evaluate", tag = "steering", request_body = EvaluateBody, responses(
     (status = 200, body = Verdict),
-    (status = 400, body = Problem), (status = 401, body = Problem), (status = 413, body = Problem),
-    (status = 422, body = Faults), (status = 429, body = Problem),
 ))]
 async fn evaluate(
     State(app): State<Shared>,
@@ -127,7 +125,8 @@ async fn evaluate(
     }
     let trace = app.prefixes.read(&owner, &blocks, &body)?;
     if trace.steps.count() > STEPS_MAX {
-        let what = format!("{} steps are too many: send the newest {STEPS_MAX}", trace.steps.count());
+        let what =
+            format!("{} steps are too many: send the newest {STEPS_MAX}", trace.steps.count());
         return Err(unprocessable(&["body", "steps"], what));
     }
     let Trace { settings, steps } = trace;
@@ -211,14 +210,11 @@ async fn observed(
     // Bytes may differ where steps do not: a state after some of the new steps will do as well.
     let state = state.or_else(|| {
         let places = marks.iter().enumerate().rev();
-        places
-            .take(4)
-            .find_map(|(at, mark)| Some((at + 1, app.prefixes.take_state(key(*mark))?)))
+        places.take(4).find_map(|(at, mark)| Some((at + 1, app.prefixes.take_state(key(*mark))?)))
     });
     let mark = marks.last().copied().unwrap_or(steps.known.1);
-    let (done, watched) = state.unwrap_or_else(|| {
-        (0, Watched::new(Panel::new(&judged.rules, &judged.task)))
-    });
+    let (done, watched) =
+        state.unwrap_or_else(|| (0, Watched::new(Panel::new(&judged.rules, &judged.task))));
     let work = move || {
         let (watched, notes) = observe_from(&steps, done, watched)?;
         Ok((steps, (watched, mark), notes))

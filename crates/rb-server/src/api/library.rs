@@ -3,7 +3,7 @@
 //! An organisation's key sees and changes its own E1. E2 and E3 are everybody's, so only the operator changes them.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use rb_engine::guidance::Tier;
 use rb_store::{Change, PatternRow, Scope};
@@ -18,8 +18,9 @@ use crate::app::Shared;
 use crate::auth::Caller;
 use crate::body::{Body, Query as Asked};
 use crate::clock::{iso, now_ms};
-use crate::error::{ApiError, ApiResult, Faults, Problem, unprocessable};
+use crate::error::{ApiError, ApiResult, Problem, unprocessable};
 use crate::library::{self, fields};
+use crate::path::Path;
 
 const LIMIT_DEFAULT: u32 = 200;
 const LIMIT_MAX: u32 = 1_000;
@@ -107,7 +108,6 @@ pub(super) struct ListQuery {
     ("org_id" = Option<String>, Query),
 ), responses(
     (status = 200, body = Vec<PatternOut>),
-    (status = 401, body = Problem), (status = 422, body = Faults), (status = 429, body = Problem),
 ))]
 async fn list(
     State(app): State<Shared>,
@@ -221,10 +221,8 @@ async fn put(app: &Shared, row: PatternRow) -> ApiResult<Json<PatternOut>> {
 
 /// Adds a pattern.
 #[utoipa::path(post, path = "/library/patterns", tag = "library", request_body = AddBody, responses(
-    (status = 201, body = PatternOut),
-    (status = 400, body = Problem), (status = 401, body = Problem), (status = 403, body = Problem),
-    (status = 409, body = Problem), (status = 413, body = Problem), (status = 422, body = Faults),
-    (status = 429, body = Problem),
+    (status = 201, body = PatternOut), (status = 403, body = Problem),
+    (status = 409, body = Problem),
 ))]
 async fn add(
     State(app): State<Shared>,
@@ -240,7 +238,8 @@ async fn add(
     check_id(&["body", "pattern_id"], &pattern_id)?;
     check_fields(tier, &body.fields)?;
     if find(&app, &org, tier, &pattern_id).await?.is_some() {
-        let what = format!("there is a pattern `{pattern_id}` already; change it, or choose another id");
+        let what =
+            format!("there is a pattern `{pattern_id}` already; change it, or choose another id");
         return Err(ApiError::Conflict(what));
     }
     let at_ms = now_ms();
@@ -274,10 +273,8 @@ pub(super) struct OwnerQuery {
 /// Changes a pattern.
 #[utoipa::path(patch, path = "/library/patterns/{tier}/{pattern_id}", tag = "library",
     params(("tier" = TierName, Path), ("pattern_id" = String, Path), ("org_id" = Option<String>, Query)), request_body = ChangeBody, responses(
-    (status = 200, body = PatternOut),
-    (status = 400, body = Problem), (status = 401, body = Problem), (status = 403, body = Problem),
-    (status = 404, body = Problem), (status = 413, body = Problem), (status = 422, body = Faults),
-    (status = 429, body = Problem),
+    (status = 200, body = PatternOut), (status = 403, body = Problem),
+    (status = 404, body = Problem),
 ))]
 async fn change(
     State(app): State<Shared>,
@@ -311,9 +308,7 @@ pub(super) struct Removed {
 /// Removes a pattern.
 #[utoipa::path(delete, path = "/library/patterns/{tier}/{pattern_id}", tag = "library",
     params(("tier" = TierName, Path), ("pattern_id" = String, Path), ("org_id" = Option<String>, Query)), responses(
-    (status = 200, body = Removed),
-    (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem),
-    (status = 422, body = Faults), (status = 429, body = Problem),
+    (status = 200, body = Removed), (status = 403, body = Problem), (status = 404, body = Problem),
 ))]
 async fn remove(
     State(app): State<Shared>,
@@ -323,11 +318,8 @@ async fn remove(
 ) -> ApiResult<Json<Removed>> {
     let tier = Tier::from_name(&tier).ok_or(NO_PATTERN)?;
     let org = owner(&caller, tier, query.org_id.as_deref())?;
-    let gone = Change::DeletePattern {
-        org,
-        tier: tier.name().to_owned(),
-        pattern_id: pattern_id.clone(),
-    };
+    let gone =
+        Change::DeletePattern { org, tier: tier.name().to_owned(), pattern_id: pattern_id.clone() };
     let touched = app.store.apply(vec![gone, library::changed()]).await?;
     app.library.forget();
     if touched.first().copied().unwrap_or_default() == 0 {

@@ -9,7 +9,6 @@ use utoipa_axum::routes;
 use crate::app::Shared;
 use crate::auth::Caller;
 use crate::body::Body;
-use crate::error::{Faults, Problem};
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(score))
@@ -33,8 +32,6 @@ pub(super) struct Score {
 /// Scores a thought.
 #[utoipa::path(post, path = "/score", tag = "steering", request_body = ScoreBody, responses(
     (status = 200, body = Score),
-    (status = 400, body = Problem), (status = 401, body = Problem), (status = 413, body = Problem),
-    (status = 422, body = Faults), (status = 429, body = Problem),
 ))]
 async fn score(_: Caller, Body(body): Body<ScoreBody>) -> Json<Score> {
     let text = body.text.unwrap_or_default();

@@ -17,7 +17,6 @@ use utoipa_axum::routes;
 use crate::app::Shared;
 use crate::auth::Caller;
 use crate::body::Query as Asked;
-use crate::error::{Faults, Problem};
 use crate::events::StepEvent;
 
 /// Something is sent at least this often, so that nobody between takes the silence for an end.
@@ -57,7 +56,6 @@ impl Drop for Open {
     ("token" = Option<String>, Query, description = "the key, for browsers, which cannot send headers here"),
 ), responses(
     (status = 200, body = String, content_type = "text/event-stream"),
-    (status = 401, body = Problem), (status = 422, body = Faults), (status = 429, body = Problem),
 ))]
 async fn stream(
     State(app): State<Shared>,

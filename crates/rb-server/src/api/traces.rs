@@ -16,7 +16,7 @@ use super::cut::{Cuts, TEXT_CHARS_MAX};
 use crate::app::Shared;
 use crate::auth::Caller;
 use crate::body::Body;
-use crate::error::{ApiResult, Faults, Problem, unprocessable};
+use crate::error::{ApiResult, unprocessable};
 use crate::library::{Match, Wanted, fields};
 use crate::steering;
 
@@ -118,8 +118,6 @@ impl TraceOut {
 /// Finds patterns for a situation.
 #[utoipa::path(post, path = "/traces/retrieve", tag = "steering", request_body = RetrieveBody, responses(
     (status = 200, body = Retrieved),
-    (status = 400, body = Problem), (status = 401, body = Problem), (status = 413, body = Problem),
-    (status = 422, body = Faults), (status = 429, body = Problem),
 ))]
 async fn retrieve(
     State(app): State<Shared>,
@@ -131,10 +129,8 @@ async fn retrieve(
         let what = format!("{top_k} is not possible: ask for 1 to {TOP_K_MAX} patterns");
         return Err(unprocessable(&["body", "top_k"], what));
     }
-    let (org, _) = caller.home(
-        body.org_id.as_deref().or(body.customer_id.as_deref()),
-        body.project_id.as_deref(),
-    );
+    let (org, _) = caller
+        .home(body.org_id.as_deref().or(body.customer_id.as_deref()), body.project_id.as_deref());
     if steering::is_over_cap(&app, &org).await {
         let nothing = Json(Retrieved { traces: Vec::new(), over_cap: true });
         return Ok(([(OVER_CAP, HeaderValue::from_static("true"))], nothing).into_response());

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use rb_engine::guidance::fragment::Item;
 use rb_engine::run::{Plan, Stop};
 use rb_store::{Change, RunKey, RunStart, StepRow};
@@ -27,9 +27,10 @@ use crate::app::Shared;
 use crate::auth::Caller;
 use crate::body::Body;
 use crate::clock::now_ms;
-use crate::error::{ApiError, ApiResult, Faults, Problem, unprocessable};
+use crate::error::{ApiError, ApiResult, Problem, unprocessable};
 use crate::judge::{self, Evidence};
 use crate::live::Live;
+use crate::path::Path;
 use crate::steering;
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
@@ -251,10 +252,8 @@ impl WalkBody {
 /// Takes one step of a run and says what to do with the next model call.
 #[utoipa::path(post, path = "/monitor/runs/{run_id}/walk", tag = "steering",
     params(("run_id" = String, Path, min_length = 1, max_length = 256)), request_body = WalkBody, responses(
-    (status = 200, body = WalkReply),
-    (status = 400, body = Problem), (status = 401, body = Problem), (status = 404, body = Problem),
+    (status = 200, body = WalkReply), (status = 404, body = Problem),
     (status = 409, description = "the run is over, or the step was told in another way", body = Problem),
-    (status = 413, body = Problem), (status = 422, body = Faults), (status = 429, body = Problem),
 ))]
 async fn walk(
     State(app): State<Shared>,

@@ -19,7 +19,7 @@ use crate::app::Shared;
 use crate::auth::Caller;
 use crate::body::Body;
 use crate::clock::now_ms;
-use crate::error::{ApiResult, Faults, Problem, unprocessable};
+use crate::error::{ApiResult, Problem, unprocessable};
 use crate::live::Live;
 
 const STEPS_MAX: usize = 2_000;
@@ -95,9 +95,7 @@ struct Whole {
 /// Stores a run that is over.
 #[utoipa::path(post, path = "/traces", tag = "telemetry", request_body = TraceBody, responses(
     (status = 200, description = "steps were stored", body = Stored),
-    (status = 202, description = "model calls were taken", body = Stored),
-    (status = 400, body = Problem), (status = 401, body = Problem), (status = 404, body = Problem),
-    (status = 413, body = Problem), (status = 422, body = Faults), (status = 429, body = Problem),
+    (status = 202, description = "model calls were taken", body = Stored), (status = 404, body = Problem),
 ))]
 async fn store(
     State(app): State<Shared>,
@@ -283,9 +281,11 @@ fn argument(call: &Map<String, Value>) -> Option<&Value> {
 fn last_answer(messages: Option<&[Map<String, Value>]>) -> Option<String> {
     let is_tools = |message: &&Map<String, Value>| {
         let role = message.get("role").or_else(|| message.get("type")).and_then(Value::as_str);
-        let has_result = || message.get("content").is_some_and(|content| {
-            content.to_string().contains("\"tool_result\"")
-        });
+        let has_result = || {
+            message
+                .get("content")
+                .is_some_and(|content| content.to_string().contains("\"tool_result\""))
+        };
         role == Some("tool") || (role == Some("user") && has_result())
     };
     messages?.iter().rev().find(is_tools).map(text)

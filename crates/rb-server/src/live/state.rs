@@ -141,7 +141,13 @@ impl Live {
     }
 
     /// Second stage: what to do with the next call, written into the row too.
-    pub(crate) fn plan(&mut self, ask: Ask, found: &Found, model: &str, row: &mut StepRow) -> &Plan {
+    pub(crate) fn plan(
+        &mut self,
+        ask: Ask,
+        found: &Found,
+        model: &str,
+        row: &mut StepRow,
+    ) -> &Plan {
         let plan = self.run.plan(ask, found.clone(), model);
         row.replay = Replay::new(model, found).write();
         row.injections = plan.shown().iter().map(|item| item.preview(PREVIEW_CHARS_MAX)).collect();
@@ -343,7 +349,7 @@ mod tests {
                     rows.iter().for_each(|row| replayed.replay(row));
                     prop_assert_eq!(format!("{:?}", replayed.told), format!("{:?}", live.told));
                 }
-                let mut walk = |live: &mut Live| {
+                let walk = |live: &mut Live| {
                     let mut row = row.clone();
                     match &found {
                         None => live.read(&mut row),

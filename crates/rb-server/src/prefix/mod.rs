@@ -202,7 +202,9 @@ impl Prefixes {
 
     fn keep_trail(&self, blocks: &Blocks, body: &[u8], trail: Trail) {
         let at = trail.end / BLOCK_BYTES;
-        let (Some(before), Some(_)) = (blocks.before.get(at), body.get(..trail.end)) else { return };
+        let (Some(before), Some(_)) = (blocks.before.get(at), body.get(..trail.end)) else {
+            return;
+        };
         let mut memory = self.lock();
         if memory.trail_count >= TRAILS_MAX {
             memory.trails.clear();
