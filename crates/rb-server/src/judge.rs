@@ -80,7 +80,9 @@ pub(crate) fn routing(metadata: &Map<String, Value>) -> Result<Routing, String> 
     let routes = match metadata.get(MODEL_ROUTING) {
         None | Some(Value::Null) => return Ok(Routing::default()),
         Some(Value::Object(routes)) => routes,
-        Some(_) => return Err(format!("`{MODEL_ROUTING}` must be an object from states to models")),
+        Some(_) => {
+            return Err(format!("`{MODEL_ROUTING}` must be an object from states to models"));
+        }
     };
     let pairs = routes.iter().map(|(state, model)| (state.as_str(), model.as_str().unwrap_or("")));
     Routing::from_names(pairs).map_err(|error| error.to_string())

@@ -67,9 +67,9 @@ impl LiveRuns {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if now.duration_since(slots.swept) >= SWEEP_EVERY {
             slots.swept = now;
-            slots.by_run.retain(|_, slot| {
-                !slot.is_free() || now.duration_since(slot.used) < self.idle
-            });
+            slots
+                .by_run
+                .retain(|_, slot| !slot.is_free() || now.duration_since(slot.used) < self.idle);
         }
         if !slots.by_run.contains_key(run) && slots.by_run.len() >= self.runs_max {
             slots.make_room(self.runs_max);

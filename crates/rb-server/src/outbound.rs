@@ -9,12 +9,17 @@ use hyper_util::rt::TokioExecutor;
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 
-/// A client for `http` and `https`.
-pub(crate) type Outbound = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+/// A client for `http` and `https`; most bodies are read before they are sent.
+pub(crate) type Outbound<B = Full<Bytes>> = Client<HttpsConnector<HttpConnector>, B>;
 
 /// A client that trusts what the machine trusts.
-pub(crate) fn client() -> Outbound {
-    let secured = match HttpsConnectorBuilder::new().with_provider_and_native_roots(ring::default_provider()) {
+pub(crate) fn client<B>() -> Outbound<B>
+where
+    B: hyper::body::Body<Data: Send> + Send,
+{
+    let secured = match HttpsConnectorBuilder::new()
+        .with_provider_and_native_roots(ring::default_provider())
+    {
         Ok(secured) => secured,
         Err(error) => {
             tracing::warn!(%error, "this machine has no root certificates; only `http` addresses can be called");

@@ -43,7 +43,12 @@ impl Cuts {
     }
 
     /// The same; absent is empty.
-    pub(crate) fn or_empty(&mut self, name: &str, text: Option<String>, chars_max: usize) -> String {
+    pub(crate) fn or_empty(
+        &mut self,
+        name: &str,
+        text: Option<String>,
+        chars_max: usize,
+    ) -> String {
         self.text(name, text.unwrap_or_default(), chars_max)
     }
 
@@ -63,11 +68,7 @@ impl Cuts {
     }
 
     /// An argument, and whether it arrived as something else than text.
-    pub(crate) fn input(
-        &mut self,
-        name: &str,
-        input: Option<&RawValue>,
-    ) -> (Option<String>, bool) {
+    pub(crate) fn input(&mut self, name: &str, input: Option<&RawValue>) -> (Option<String>, bool) {
         let (text, is_structured) = plain(input);
         (self.optional(name, text, TEXT_CHARS_MAX), is_structured)
     }

@@ -3,8 +3,48 @@
 //! Every route stands under `/v1` and without it, since the SDKs call it without. All of them are described to
 //! OpenAPI by the same macro that mounts them, so none can be missing there.
 
+/// The usage meter.
+mod billing;
+/// What is too long is cut and said so.
+mod cut;
+/// What the description of the routes says as a whole.
+mod describe;
+/// The description, for programs and people.
+mod docs;
+/// Judges a whole trace.
+mod evaluate;
+/// What experiments show.
+mod experiments;
+/// What agents learned about a codebase.
+mod findings;
 /// Is it up, and what does it count.
 mod health;
+/// Keys, for the operator.
+mod keys;
+/// The library from outside.
+mod library;
+/// Who am I.
+mod me;
+/// Weights under a name.
+mod profiles;
+/// Runs as they are read.
+mod runs;
+/// How hard a thought looks.
+mod score;
+/// The table of monitors.
+mod scorers;
+/// What happens, as it happens.
+mod stream;
+/// What agents tell while they work.
+mod telemetry;
+/// What telemetry and the walk have in common.
+mod told;
+/// Patterns for a situation.
+mod traces;
+/// The walk of a run over HTTP.
+mod walk;
+/// Whole traces in.
+mod whole_trace;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -16,18 +56,34 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::Shared;
-use crate::doorkeeper;
+use crate::{doorkeeper, gateway};
 use crate::error::ApiError;
 use axum::response::IntoResponse as _;
 
 /// The routes that need a caller.
 fn areas() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
+        .merge(evaluate::routes())
+        .merge(walk::routes())
+        .merge(telemetry::routes())
+        .merge(stream::routes())
+        .merge(traces::routes())
+        .merge(whole_trace::routes())
+        .merge(score::routes())
+        .merge(library::routes())
+        .merge(billing::routes())
+        .merge(experiments::routes())
+        .merge(findings::routes())
+        .merge(keys::routes())
+        .merge(me::routes())
+        .merge(profiles::routes())
+        .merge(runs::routes())
+        .merge(scorers::routes())
 }
 
 /// The routes that need none.
 fn open_areas() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().merge(health::routes())
+    OpenApiRouter::new().merge(health::routes()).merge(docs::routes())
 }
 
 /// Everything, with what every request passes.
@@ -39,6 +95,7 @@ pub(crate) fn router(app: Shared) -> Router {
     Router::new()
         .merge(routes.clone())
         .nest("/v1", routes)
+        .merge(gateway::routes())
         .fallback(|| async {
             ApiError::NotFound("there is no such route; `/docs` lists the routes").into_response()
         })
@@ -54,9 +111,9 @@ pub(crate) fn router(app: Shared) -> Router {
 
 /// The description of all routes, under `/v1`.
 pub fn openapi() -> OpenApi {
-    let (_, api) =
-        OpenApiRouter::<Shared>::new().nest("/v1", open_areas().merge(areas())).split_for_parts();
-    api
+    let versioned =
+        |areas: OpenApiRouter<Shared>| OpenApiRouter::new().nest("/v1", areas).split_for_parts().1;
+    describe::whole(versioned(open_areas()), versioned(areas()))
 }
 
 fn cors(app: &Shared) -> CorsLayer {
@@ -81,7 +138,10 @@ fn is_local(origin: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+mod tests;
+
+#[cfg(test)]
+mod origins {
     use super::*;
 
     #[test]

@@ -4,7 +4,7 @@
 //! step, texts that are too long are cut, an end may come twice. A step that was answered is stored.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use rb_store::{Change, RunKey, RunStart, Scope, StepRow};
 use serde::{Deserialize, Serialize};
@@ -24,9 +24,10 @@ use crate::app::Shared;
 use crate::auth::Caller;
 use crate::body::Body;
 use crate::clock::now_ms;
-use crate::error::{ApiResult, Faults, Problem};
+use crate::error::{ApiResult, Problem};
 use crate::judge;
 use crate::live::{Live, is_same_step};
+use crate::path::Path;
 
 /// A text that was shown to the model.
 const SHOWN_CHARS_MAX: usize = 8_000;
@@ -72,9 +73,7 @@ pub(super) struct Told {
 
 /// Says that a run begins, or more about one that has begun.
 #[utoipa::path(post, path = "/monitor/runs", tag = "telemetry", request_body = StartBody, responses(
-    (status = 201, body = Told),
-    (status = 400, body = Problem), (status = 401, body = Problem), (status = 404, body = Problem),
-    (status = 413, body = Problem), (status = 422, body = Faults), (status = 429, body = Problem),
+    (status = 201, body = Told), (status = 404, body = Problem),
 ))]
 async fn start(
     State(app): State<Shared>,
@@ -229,9 +228,7 @@ impl StepBody {
 /// Tells a step. The monitors read it, and it is stored before this is answered.
 #[utoipa::path(post, path = "/monitor/runs/{run_id}/steps", tag = "telemetry",
     params(("run_id" = String, Path, min_length = 1, max_length = 256)), request_body = StepBody, responses(
-    (status = 200, body = StepReply),
-    (status = 400, body = Problem), (status = 401, body = Problem), (status = 404, body = Problem),
-    (status = 413, body = Problem), (status = 422, body = Faults), (status = 429, body = Problem),
+    (status = 200, body = StepReply), (status = 404, body = Problem),
 ))]
 async fn step(
     State(app): State<Shared>,
@@ -317,9 +314,7 @@ const OUTCOME_DEFAULT: &str = "completed";
 /// Says that a run ended. May be said again: the last outcome stands.
 #[utoipa::path(post, path = "/monitor/runs/{run_id}/finish", tag = "telemetry",
     params(("run_id" = String, Path, min_length = 1, max_length = 256)), request_body = FinishBody, responses(
-    (status = 200, body = Told),
-    (status = 400, body = Problem), (status = 401, body = Problem), (status = 404, body = Problem),
-    (status = 413, body = Problem), (status = 422, body = Faults), (status = 429, body = Problem),
+    (status = 200, body = Told), (status = 404, body = Problem),
 ))]
 async fn finish(
     State(app): State<Shared>,

@@ -157,7 +157,11 @@ mod tests {
             (tokens.total, tokens.input, tokens.output, tokens.cache_read)
         };
         assert_eq!(check(110, 100, 10, 40), (110, 100, 10, 40));
-        assert_eq!(check(15, 5, 10, 40), (15, 45, 10, 40), "the input was counted without the cache");
+        assert_eq!(
+            check(15, 5, 10, 40),
+            (15, 45, 10, 40),
+            "the input was counted without the cache"
+        );
         assert_eq!(check(0, 5, 10, 0), (15, 5, 10, 0));
         assert_eq!(check(u64::MAX, 0, 0, 0).0, TOKENS_MAX);
         assert_eq!(TokensIn::default().tokens(), Tokens::default());

@@ -9,9 +9,6 @@ use axum::response::IntoResponse as _;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Either, Full, LengthLimitError, Limited};
 use hyper::body::Incoming as AnswerBody;
-use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
 use rb_wire::answer::AnswerReader;
 use rb_wire::dialects::Dialect;
 
@@ -23,13 +20,13 @@ use super::{Gateway, headers};
 use crate::app::Shared;
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::outbound;
+use crate::outbound::{self, Outbound};
 
 /// A request as it goes up: bytes that were read, or a stream that nobody looked at.
 type Up = Either<Full<Bytes>, axum::body::Body>;
 
 /// The client for all upstreams.
-pub(super) type Upward = Client<HttpsConnector<HttpConnector>, Up>;
+pub(super) type Upward = Outbound<Up>;
 
 pub(super) fn upward() -> Upward {
     outbound::client()

@@ -2,7 +2,7 @@
 //! go out. Whatever fails here, the request goes out as it came.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
@@ -31,6 +31,7 @@ use crate::auth::Caller;
 use crate::clock::now_ms;
 use crate::events::StepEvent;
 use crate::live::{Live, Turn};
+use crate::steering::look_up;
 
 /// Guidance that is not ready by then is left out.
 const DECIDED_WITHIN: Duration = Duration::from_millis(20);
@@ -56,6 +57,8 @@ pub(super) struct Watched {
     /// What the header for betas must hold.
     pub(super) beta: Option<&'static str>,
     run: RunKey,
+    /// The caller's name, for budgets.
+    key: Arc<str>,
     model: String,
     upstream: String,
     row: StepRow,
@@ -144,8 +147,9 @@ impl Here<'_> {
         let mut row = match newest {
             Some(mut row) => {
                 let ask = live.ask(&mut row);
-                let found = soon(app.look_up(&run.org, &ask.queries, &model)).await;
-                let plan = live.plan(ask, &found.unwrap_or_default(), &model, &mut row);
+                let found = soon(look_up(app, &run.org, &model, &ask.queries)).await;
+                let found = found.map(|answers| answers.found).unwrap_or_default();
+                let plan = live.plan(ask, &found, &model, &mut row);
                 if let Some(Stop::TokenBudget { used, limit }) = plan.stop {
                     let why = format!("the token budget of this run is used up: {used} of {limit}");
                     return Verdict::Refused { status: 429, why };
@@ -160,7 +164,7 @@ impl Here<'_> {
         let is_open = self.incoming.mode == Mode::Steer && !conversation.ledger.is_blown;
         let told = live.told().filter(|_| is_open);
         let fragment = told.and_then(|plan| plan.fragment.as_ref());
-        let text = fragment.map(|fragment| fragment.text().to_owned());
+        let text = fragment.map(|fragment| fragment.as_str().to_owned());
         let route = told.and_then(|plan| plan.route.clone());
         let change = changed(
             gateway,
@@ -177,6 +181,7 @@ impl Here<'_> {
             body: change.body,
             beta: change.planted.as_ref().and_then(|planted| planted.channel.beta()),
             run: run.clone(),
+            key: Arc::clone(&self.incoming.caller.name),
             model: route.unwrap_or(model),
             upstream: self.incoming.upstream.to_owned(),
             row,
@@ -349,7 +354,7 @@ impl Watched {
         if !is_whole || !answer.is_complete {
             row.metadata.insert("is_cut_off".to_owned(), Value::from(true));
         }
-        app.gateway.budgets.spend(&app, row);
+        app.gateway.budgets.spend(&app, &self.key, row);
         let row = self.row.clone();
         self.note_cache(&app, &usage).await;
         app.gateway.record_step(&app, row);

@@ -12,10 +12,8 @@ struct Text {
     is_needed: bool,
 }
 
-const SITUATION: Text = Text {
-    names: &["task_context_embedding_text", "situation", "task_context"],
-    is_needed: true,
-};
+const SITUATION: Text =
+    Text { names: &["task_context_embedding_text", "situation", "task_context"], is_needed: true };
 const DEAD_END: Text = Text { names: &["observation", "dead_ends", "dead_end"], is_needed: false };
 const UNLOCK: Text = Text { names: &["recommended_action", "unlock"], is_needed: true };
 const TRAJECTORY: Text =
@@ -181,7 +179,11 @@ mod tests {
         let cases = [
             (Tier::E1, json!({"situation": "s"}), Some("recommended_action")),
             (Tier::E1, json!({"situation": "s", "unlock": "u"}), None),
-            (Tier::E2, json!({"trajectory": " ", "intervention": "i"}), Some("trajectory_description")),
+            (
+                Tier::E2,
+                json!({"trajectory": " ", "intervention": "i"}),
+                Some("trajectory_description"),
+            ),
             (Tier::E3, json!({"instruction": 5}), Some("instruction")),
             (Tier::E3, json!({"rule": "r"}), None),
         ];

@@ -2,7 +2,9 @@
 //! has set it up. The better one may be slow or away, so its vectors are remembered and nobody waits for it long.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -11,6 +13,7 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
 use hyper::{Method, Request};
 use rb_embed::{Calibration, Transformer, TransformerError, Vector};
 use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
 
 use crate::config::Embedding;
 use crate::outbound::{self, Outbound};
@@ -46,7 +49,7 @@ pub(crate) struct Better {
 }
 
 enum Kind {
-    Folder(Arc<Transformer>),
+    Folder(Worker),
     Endpoint(Endpoint),
 }
 
@@ -63,7 +66,7 @@ impl Better {
     pub(crate) fn open(embedding: &Embedding) -> Result<Option<Self>, TransformerError> {
         let kind = match embedding {
             Embedding::Packed => return Ok(None),
-            Embedding::Folder(folder) => Kind::Folder(Arc::new(Transformer::open(folder)?)),
+            Embedding::Folder(folder) => Kind::Folder(Worker::begin(folder.clone())?),
             Embedding::Endpoint { url, model, key } => Kind::Endpoint(Endpoint {
                 client: outbound::client(),
                 url: format!("{url}/embeddings"),
@@ -91,7 +94,7 @@ impl Better {
         let mut fresh = HashMap::new();
         for some in missing.chunks(TEXTS_AT_ONCE) {
             let vectors = match &self.kind {
-                Kind::Folder(transformer) => embed_all(transformer, some.to_vec()).await?,
+                Kind::Folder(worker) => worker.embed(some.to_vec()).await?,
                 Kind::Endpoint(endpoint) => endpoint.embed(some).await?,
             };
             fresh.extend(some.iter().cloned().zip(vectors));
@@ -107,16 +110,43 @@ impl Better {
     }
 }
 
-/// A transformer takes milliseconds a text: not on the threads that answer requests.
-async fn embed_all(
-    transformer: &Arc<Transformer>,
+/// A transformer on a thread of its own: it takes milliseconds a text and cannot leave the thread it was loaded on.
+struct Worker(mpsc::Sender<Work>);
+
+struct Work {
     texts: Vec<String>,
-) -> Result<Vec<Vector>, MeaningError> {
-    let transformer = Arc::clone(transformer);
-    let work = move || texts.iter().map(|text| transformer.embed(text)).collect::<Result<_, _>>();
-    match tokio::task::spawn_blocking(work).await {
-        Ok(vectors) => Ok(vectors?),
-        Err(error) => Err(MeaningError::Endpoint(error.to_string())),
+    done: oneshot::Sender<Result<Vec<Vector>, TransformerError>>,
+}
+
+impl Worker {
+    fn begin(folder: PathBuf) -> Result<Self, TransformerError> {
+        let (sender, works) = mpsc::channel::<Work>();
+        let (told, opened) = mpsc::channel();
+        thread::spawn(move || {
+            let transformer = match Transformer::open(&folder) {
+                Ok(transformer) => transformer,
+                Err(error) => {
+                    let _ = told.send(Err(error)); // whoever asked has gone: nobody to tell
+                    return;
+                }
+            };
+            let _ = told.send(Ok(()));
+            for Work { texts, done } in works {
+                let vectors = texts.iter().map(|text| transformer.embed(text)).collect();
+                let _ = done.send(vectors);
+            }
+        });
+        match opened.recv() {
+            Ok(opened) => opened.map(|()| Self(sender)),
+            Err(_) => Err(TransformerError::Run { reason: "its thread ended".to_owned() }),
+        }
+    }
+
+    async fn embed(&self, texts: Vec<String>) -> Result<Vec<Vector>, MeaningError> {
+        let ended = || TransformerError::Run { reason: "its thread ended".to_owned() };
+        let (done, answer) = oneshot::channel();
+        self.0.send(Work { texts, done }).map_err(|_| ended())?;
+        Ok(answer.await.map_err(|_| ended())??)
     }
 }
 

@@ -173,7 +173,9 @@ impl Library {
             match better.embed(&texts).await {
                 Ok(vectors) => return Asked::better(vectors),
                 Err(meaning::MeaningError::Resting) => {}
-                Err(error) => tracing::warn!(%error, "situations are compared by the packed vectors"),
+                Err(error) => {
+                    tracing::warn!(%error, "situations are compared by the packed vectors")
+                }
             }
         }
         Asked::packed(&texts)

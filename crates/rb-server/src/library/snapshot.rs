@@ -157,9 +157,10 @@ impl Snapshot {
         let cosine_min = directions.calibration.cosine_at(gate as f32);
         let nearby = rb_embed::Wanted { count_max: index.len(), cosine_min };
         let mut found: Vec<Match> = Vec::new();
-        let hits = asked.vectors.iter().filter_map(|vector| {
-            index.nearest(wanted.org.to_owned(), vector, nearby).ok()
-        });
+        let hits = asked
+            .vectors
+            .iter()
+            .filter_map(|vector| index.nearest(wanted.org.to_owned(), vector, nearby).ok());
         let mut hits: Vec<(f32, usize)> =
             hits.flatten().map(|hit| (hit.cosine, hit.id.0)).collect();
         hits.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -168,7 +169,8 @@ impl Snapshot {
             let similarity = f64::from(directions.calibration.similarity(cosine));
             let is_near = similarity >= row.gate_threshold.unwrap_or(0.0).max(gate);
             let is_new = !found.iter().any(|found| Arc::ptr_eq(&found.row, row));
-            if is_near && is_new && is_about(row, wanted.failure_type) && is_for(row, wanted.model) {
+            if is_near && is_new && is_about(row, wanted.failure_type) && is_for(row, wanted.model)
+            {
                 found.push(Match { row: Arc::clone(row), tier: *tier, similarity });
             }
             if found.len() >= wanted.top_k {

@@ -170,11 +170,13 @@ mod tests {
             let said = text.replace("ALWAYS:", "").replace("NEVER:", "");
             for word in said.split(|c: char| !c.is_alphanumeric()) {
                 let shouted = word.len() > 4 && word.chars().all(|c| c.is_ascii_uppercase());
-                let label = ["MONITOR", "CORRECTION", "TRAJECTORY", "DIAGNOSIS", "INTERVENTION", "AVOID"];
+                let label =
+                    ["MONITOR", "CORRECTION", "TRAJECTORY", "DIAGNOSIS", "INTERVENTION", "AVOID"];
                 assert!(!shouted || label.contains(&word), "{}: {word}", row.pattern_id);
                 assert!(!word.eq_ignore_ascii_case("must"), "{}", row.pattern_id);
                 // The SDKs split a rule at these letters, wherever they stand.
-                let splits = word.to_lowercase().contains("never") && !word.eq_ignore_ascii_case("never");
+                let splits =
+                    word.to_lowercase().contains("never") && !word.eq_ignore_ascii_case("never");
                 assert!(!splits, "{}: {word}", row.pattern_id);
             }
             assert!(words(&text) <= 100, "{}: {} words", row.pattern_id, words(&text));

@@ -116,9 +116,7 @@ impl Live {
     /// Goes through a stored step again.
     fn replay(&mut self, row: &StepRow) {
         match row.replay.as_deref().and_then(Replay::read) {
-            None => {
-                self.observe(row);
-            }
+            None => drop(self.observe(row)), // it was told, not walked: nothing was asked for
             Some(kept) => {
                 let ask = self.observe(row);
                 self.told = Some(self.run.plan(ask, kept.found(), &kept.model));
@@ -156,16 +154,19 @@ impl Live {
     pub(crate) fn ask(&mut self, row: &mut StepRow) -> Ask {
         let ask = self.observe(row);
         self.write_readings(&ask, row);
-        row.failure_type = ask.assessment.fired().next().map(|_| {
-            let ranked = judge::ranked(&ask.assessment, self.run.panel());
-            ranked.first().map_or("", |reading| reading.monitor.failure_type).to_owned()
-        });
+        row.failure_type = self.failure_type(&ask).map(str::to_owned);
         row.monitors_fired.clone_from(&row.fired);
         ask
     }
 
     /// Second stage: what to do with the next call, written into the row too.
-    pub(crate) fn plan(&mut self, ask: Ask, found: &Found, model: &str, row: &mut StepRow) -> &Plan {
+    pub(crate) fn plan(
+        &mut self,
+        ask: Ask,
+        found: &Found,
+        model: &str,
+        row: &mut StepRow,
+    ) -> &Plan {
         let plan = self.run.plan(ask, found.clone(), model);
         row.replay = Replay::new(model, found).write();
         row.injections = plan.shown().iter().map(|item| item.preview(PREVIEW_CHARS_MAX)).collect();
@@ -205,6 +206,12 @@ impl Live {
         row.total_score = assessment.composite;
         row.fired = judge::fired(assessment);
         row.evidence = self.evidence(ask).iter().map(judge::Evidence::row).collect();
+    }
+
+    /// The kind of failure the most serious monitor that fired is a sign of.
+    pub(crate) fn failure_type(&self, ask: &Ask) -> Option<&'static str> {
+        let ranked = judge::ranked(&ask.assessment, self.run.panel());
+        ranked.first().filter(|reading| reading.fired).map(|reading| reading.monitor.failure_type)
     }
 
     /// Why monitors fired, with the steps as they are called outside.
@@ -361,7 +368,7 @@ mod tests {
                     rows.iter().for_each(|row| replayed.replay(row));
                     prop_assert_eq!(format!("{:?}", replayed.told), format!("{:?}", live.told));
                 }
-                let mut walk = |live: &mut Live| {
+                let walk = |live: &mut Live| {
                     let mut row = row.clone();
                     match &found {
                         None => live.read(&mut row),

@@ -23,7 +23,7 @@ use rb_engine::monitors::{Assessment, Panel};
 use rb_engine::step::Step;
 use twox_hash::XxHash3_128;
 
-pub(crate) use trace::{Settings, Steps, Trace};
+pub(crate) use trace::{Settings, StepIn, Steps, Trace};
 
 /// Bytes hashed at once.
 const BLOCK_BYTES: usize = 4_096;
@@ -202,7 +202,9 @@ impl Prefixes {
 
     fn keep_trail(&self, blocks: &Blocks, body: &[u8], trail: Trail) {
         let at = trail.end / BLOCK_BYTES;
-        let (Some(before), Some(_)) = (blocks.before.get(at), body.get(..trail.end)) else { return };
+        let (Some(before), Some(_)) = (blocks.before.get(at), body.get(..trail.end)) else {
+            return;
+        };
         let mut memory = self.lock();
         if memory.trail_count >= TRAILS_MAX {
             memory.trails.clear();

@@ -70,7 +70,10 @@ fn a_body_that_only_looks_alike_is_read_whole() {
     // The same bytes, then something that is no further step.
     let twice = text.replace("]}", "],\"steps\":[]}");
     let blocks = prefixes.blocks("o", twice.as_bytes());
-    assert!(prefixes.read("o", &blocks, &Bytes::from(twice)).is_err(), "a field that is there twice");
+    assert!(
+        prefixes.read("o", &blocks, &Bytes::from(twice)).is_err(),
+        "a field that is there twice"
+    );
     for broken in [text.replace("]}", ",]}"), text.replace("]}", "]"), text.replace("]}", "]}}")] {
         let broken = Bytes::from(broken);
         let blocks = prefixes.blocks("o", &broken);
@@ -94,7 +97,8 @@ use crate::error::ApiError;
 #[test]
 fn states_and_replies_are_bounded() {
     let prefixes = Prefixes::new(3);
-    let rules = crate::judge::rules(crate::judge::Suite::Both, rb_engine::weights::Weights::default());
+    let rules =
+        crate::judge::rules(crate::judge::Suite::Both, rb_engine::weights::Weights::default());
     let marks: Vec<Mark> = (0..5_u8).map(|at| Mark::of(0, &[at])).collect();
     for mark in &marks {
         prefixes.keep_state(*mark, Watched::new(Panel::new(&rules, "")));

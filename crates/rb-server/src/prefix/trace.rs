@@ -44,7 +44,8 @@ struct Whole<'a> {
 
 impl Whole<'_> {
     fn settings(self) -> Settings {
-        let Self { model, task_profile, weights, suite, run_id, task, org_id, project_id, .. } = self;
+        let Self { model, task_profile, weights, suite, run_id, task, org_id, project_id, .. } =
+            self;
         Settings { model, task_profile, weights, suite, run_id, task, org_id, project_id }
     }
 }
