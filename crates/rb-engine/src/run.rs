@@ -101,6 +101,11 @@ impl Plan {
     pub fn ask(&self) -> &Ask {
         &self.ask
     }
+
+    /// The pieces of guidance that the fragment shows.
+    pub fn shown(&self) -> &[Item] {
+        &self.shown
+    }
 }
 
 impl Run {

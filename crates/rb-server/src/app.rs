@@ -5,10 +5,16 @@ use std::sync::Arc;
 use rb_store::Store;
 
 use crate::auth::Keys;
+use crate::cap::Cap;
 use crate::config::Config;
 use crate::doorkeeper::Rates;
 use crate::events::Events;
+use crate::homes::Homes;
+use crate::library::meaning::Better;
+use crate::library::{Gates, Library, starter};
+use crate::live::LiveRuns;
 use crate::metrics::Metrics;
+use crate::prefix::Prefixes;
 use crate::prices::Prices;
 use crate::profiles::Profiles;
 use crate::recall::Recall;
@@ -23,6 +29,11 @@ pub struct App {
     pub(crate) events: Events,
     pub(crate) prices: Prices,
     pub(crate) profiles: Profiles,
+    pub(crate) live: LiveRuns,
+    pub(crate) homes: Homes,
+    pub(crate) prefixes: Prefixes,
+    pub(crate) library: Arc<Library>,
+    pub(crate) cap: Cap,
     pub(crate) recall: Recall,
 }
 
@@ -40,6 +51,9 @@ pub enum StartError {
     Open { listen: std::net::SocketAddr },
     #[error(transparent)]
     Store(#[from] rb_store::StoreError),
+    /// The folder with the sentence transformer cannot be used.
+    #[error("`embedding_model_dir`: {0}")]
+    Embedding(#[from] rb_embed::TransformerError),
 }
 
 impl App {
@@ -49,10 +63,19 @@ impl App {
         if !is_loopback && config.static_keys.is_empty() && store.keys().await?.is_empty() {
             return Err(StartError::Open { listen: config.listen });
         }
+        starter::load_once(&*store).await?;
+        let gates = Gates { e1: config.e1_gate, e2: config.e2_gate };
+        let better = Better::open(&config.embedding)?;
+        let metrics = Metrics::new();
         Ok(Arc::new(Self {
+            live: LiveRuns::new(config.live_runs_max, config.live_idle, metrics.live_runs.clone()),
+            homes: Homes::default(),
+            prefixes: Prefixes::new(config.live_runs_max),
+            library: Library::new(Arc::clone(&store), gates, better),
+            cap: Cap::new(config.intervention_cap),
             keys: Keys::new(&config.static_keys, is_loopback),
             rates: Rates::new(config.rate_per_sec, config.rate_burst),
-            metrics: Metrics::new(),
+            metrics,
             events: Events::new(),
             prices: Prices::new(config.prices.clone()),
             profiles: Profiles::default(),

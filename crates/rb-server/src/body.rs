@@ -4,6 +4,7 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
@@ -51,7 +52,12 @@ pub(crate) async fn read(request: Request, bytes_max: usize) -> Result<Bytes, Ap
 
 /// A body's JSON as `T`.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
-    let bytes = if bytes.is_empty() { b"{}" } else { bytes };
+    parse_borrowed(bytes)
+}
+
+/// The same for a `T` that borrows from the body.
+pub(crate) fn parse_borrowed<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ApiError> {
+    let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let loc = places("body", error.path());

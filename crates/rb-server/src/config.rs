@@ -105,7 +105,30 @@ pub struct Config {
     pub live_runs_max: usize,
     pub live_idle: Duration,
     pub request_timeout: Duration,
+    pub embedding: Embedding,
     pub prices: BTreeMap<String, Price>,
+}
+
+/// What compares the situations of retrieval.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Embedding {
+    /// The vectors inside the binary.
+    Packed,
+    /// A sentence transformer in this folder.
+    Folder(PathBuf),
+    /// An OpenAI-compatible endpoint.
+    Endpoint { url: String, model: String, key: String },
+}
+
+impl std::fmt::Debug for Embedding {
+    /// The key stays out of logs.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Packed => f.write_str("Packed"),
+            Self::Folder(folder) => write!(f, "Folder({})", folder.display()),
+            Self::Endpoint { url, model, .. } => write!(f, "Endpoint({url}, {model})"),
+        }
+    }
 }
 
 /// A setting that could not work.
@@ -256,6 +279,26 @@ impl RawConfig {
                 return Err(wrong(name, "0".to_owned(), "a number of at least 1"));
             }
         }
+        let has_folder = !self.embedding_model_dir.as_os_str().is_empty();
+        let embedding = match (has_folder, self.embedding_url.as_str()) {
+            (true, "") => Embedding::Folder(self.embedding_model_dir),
+            (true, url) => {
+                let wanted = "an address, or `embedding_model_dir`, but not both";
+                return Err(wrong("embedding_url", url.to_owned(), wanted));
+            }
+            (false, "") => Embedding::Packed,
+            (false, url) if url.starts_with("http://") || url.starts_with("https://") => {
+                Embedding::Endpoint {
+                    url: url.trim_end_matches('/').to_owned(),
+                    model: self.embedding_model,
+                    key: self.embedding_key,
+                }
+            }
+            (false, url) => {
+                let wanted = "an address that begins with `http://` or `https://`";
+                return Err(wrong("embedding_url", url.to_owned(), wanted));
+            }
+        };
         let days = u64::from(self.retention_days);
         let capped = self.intervention_cap_enabled && self.intervention_cap > 0;
         Ok(Config {
@@ -273,6 +316,7 @@ impl RawConfig {
             live_runs_max: self.live_runs_max,
             live_idle: Duration::from_secs(self.live_idle_minutes * 60),
             request_timeout: Duration::from_secs(self.request_timeout_secs),
+            embedding,
             prices: self.prices,
         })
     }
@@ -326,6 +370,14 @@ mod tests {
             ),
             ("e1_sim_gate = 2.0", "`e1_sim_gate` is `2`: a number between 0 and 1"),
             ("rate_limit_burst = 0", "`rate_limit_burst` is `0`: a number of at least 1"),
+            (
+                "embedding_url = \"host\"",
+                "`embedding_url` is `host`: an address that begins with `http://` or `https://`",
+            ),
+            (
+                "embedding_url = \"http://host\"\nembedding_model_dir = \"x\"",
+                "`embedding_url` is `http://host`: an address, or `embedding_model_dir`, but not both",
+            ),
         ];
         for (file, said) in wrong {
             assert_eq!(RawConfig::from_toml(file).unwrap().check().unwrap_err().to_string(), said);

@@ -12,6 +12,8 @@ mod app;
 pub mod auth;
 /// Bodies and queries in.
 mod body;
+/// How much guidance an organisation may use a month.
+mod cap;
 /// What time it is.
 mod clock;
 /// Everything the operator may set.
@@ -22,18 +24,32 @@ mod doorkeeper;
 mod error;
 /// What happens, told to whoever listens.
 mod events;
+/// Which organisation a run belongs to.
+mod homes;
+/// What the monitors say, as rows and replies have it.
+mod judge;
 /// New keys.
 pub mod keys;
+/// The patterns, found by meaning.
+mod library;
+/// Runs that are going on.
+mod live;
 /// What the server counts.
 mod metrics;
+/// Calls to other servers.
+mod outbound;
 /// Ids in addresses.
 mod path;
+/// Traces that grow.
+mod prefix;
 /// What tokens cost.
 pub mod prices;
 /// Which weights a run is judged with.
 mod profiles;
 /// Findings by meaning.
 mod recall;
+/// What going through a stored step again needs.
+mod replay;
 /// The report of an experiment.
 mod report;
 /// Connections in, and the way out.
@@ -42,6 +58,8 @@ mod serve;
 mod slashes;
 /// The statistics of an experiment.
 mod stats;
+/// Look-ups for a run that is steered.
+mod steering;
 /// A whole server to try requests on.
 #[cfg(test)]
 mod trial;

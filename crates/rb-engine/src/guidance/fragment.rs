@@ -48,7 +48,7 @@ impl Item {
     }
 
     /// What a log shows of it.
-    pub(crate) fn preview(&self, chars_max: usize) -> String {
+    pub fn preview(&self, chars_max: usize) -> String {
         match self {
             Self::Advice { text, .. } => head(text, chars_max).to_owned(),
             Self::Pattern(pattern) => {

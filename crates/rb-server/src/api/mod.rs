@@ -5,10 +5,14 @@
 
 /// The usage meter.
 mod billing;
+/// What is too long is cut and said so.
+mod cut;
 /// What the description of the routes says as a whole.
 mod describe;
 /// The description, for programs and people.
 mod docs;
+/// Judges a whole trace.
+mod evaluate;
 /// What experiments show.
 mod experiments;
 /// What agents learned about a codebase.
@@ -17,14 +21,30 @@ mod findings;
 mod health;
 /// Keys, for the operator.
 mod keys;
+/// The library from outside.
+mod library;
 /// Who am I.
 mod me;
 /// Weights under a name.
 mod profiles;
 /// Runs as they are read.
 mod runs;
+/// How hard a thought looks.
+mod score;
 /// The table of monitors.
 mod scorers;
+/// What happens, as it happens.
+mod stream;
+/// What agents tell while they work.
+mod telemetry;
+/// What telemetry and the walk have in common.
+mod told;
+/// Patterns for a situation.
+mod traces;
+/// The walk of a run over HTTP.
+mod walk;
+/// Whole traces in.
+mod whole_trace;
 
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
@@ -44,6 +64,14 @@ use axum::response::IntoResponse as _;
 /// The routes that need a caller.
 fn areas() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
+        .merge(evaluate::routes())
+        .merge(walk::routes())
+        .merge(telemetry::routes())
+        .merge(stream::routes())
+        .merge(traces::routes())
+        .merge(whole_trace::routes())
+        .merge(score::routes())
+        .merge(library::routes())
         .merge(billing::routes())
         .merge(experiments::routes())
         .merge(findings::routes())

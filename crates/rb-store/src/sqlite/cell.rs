@@ -1,6 +1,6 @@
 //! How values lie in a cell: counts, billionths, and JSON.
 
-use rusqlite::types::Type;
+use rusqlite::types::{FromSql, Type};
 use rusqlite::{Error, Result, Row};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -74,9 +74,61 @@ pub(super) fn json_in<T: Emptiness>(value: &T) -> Result<Option<String>> {
     Ok(Some(text.map_err(|error| Error::ToSqlConversionFailure(error.into()))?))
 }
 
+/// The cells of a row, read one after the other: a name costs a search, and the rows of a write are read on every step.
+pub(super) struct Cells<'row> {
+    row: &'row Row<'row>,
+    at: usize,
+}
+
+impl<'row> Cells<'row> {
+    pub(super) fn of(row: &'row Row<'row>) -> Self {
+        Self { row, at: 0 }
+    }
+
+    pub(super) fn next<T: FromSql>(&mut self) -> Result<T> {
+        self.at += 1;
+        self.row.get(self.at - 1)
+    }
+
+    pub(super) fn next_json<T: DeserializeOwned + Default>(&mut self) -> Result<T> {
+        self.at += 1;
+        json_at(self.row, self.at - 1)
+    }
+}
+
 pub(super) fn json_out<T: DeserializeOwned + Default>(row: &Row<'_>, column: &str) -> Result<T> {
-    let at = row.as_ref().column_index(column)?;
+    json_at(row, row.as_ref().column_index(column)?)
+}
+
+fn json_at<T: DeserializeOwned + Default>(row: &Row<'_>, at: usize) -> Result<T> {
     let Some(text) = row.get_ref(at)?.as_str_or_null()? else { return Ok(T::default()) };
     serde_json::from_str(text)
         .map_err(|error| Error::FromSqlConversionFailure(at, Type::Text, error.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_added_can_be_taken_away_exactly() {
+        for (value, expected) in [
+            (0.1, 100_000_000),
+            (1.0 / 3.0, 333_333_333),
+            (-0.5, -500_000_000),
+            (f64::NAN, 0),
+            (f64::INFINITY, 0),
+            (1e300, 100_000_000_000_000),
+        ] {
+            assert_eq!(nano_in(value), expected, "{value}");
+        }
+        let sum: i64 = [0.1, 0.2, 0.3, -0.1, -0.2].into_iter().map(nano_in).sum();
+        assert_eq!(nano_out(sum), 0.3);
+    }
+
+    #[test]
+    fn counts_are_cut_and_never_negative() {
+        assert_eq!([0, 7, u64::MAX].map(count_in), [0, 7, 1_000_000_000_000]);
+        assert_eq!([7, -1].map(count_out), [7, 0]);
+    }
 }

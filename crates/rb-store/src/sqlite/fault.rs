@@ -77,3 +77,32 @@ fn advice(code: ErrorCode) -> Advice {
 pub(super) fn stopped(doing: &'static str) -> StoreError {
     StoreError::Unavailable(format!("{doing}: the store has stopped"))
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn what_may_pass_is_unavailable_and_the_rest_says_what_to_do() {
+        for (code, may_pass, expected) in [
+            (ffi::SQLITE_FULL, true, "the disk is full"),
+            (ffi::SQLITE_BUSY, true, "another process is writing"),
+            (ffi::SQLITE_LOCKED, true, "another process is writing"),
+            (ffi::SQLITE_IOERR_WRITE, true, "the disk reports an error"),
+            (ffi::SQLITE_READONLY, false, "may only be read"),
+            (ffi::SQLITE_NOTADB, false, "not an SQLite database"),
+            (ffi::SQLITE_CORRUPT, false, "restore a copy"),
+            (ffi::SQLITE_CANTOPEN, false, "check that its directory exists"),
+            (ffi::SQLITE_CONSTRAINT, false, "testing"),
+        ] {
+            let error =
+                Error::SqliteFailure(ffi::Error::new(code), Some("in its words".to_owned()));
+            let told = fault("testing", &error);
+            assert_eq!(matches!(told, StoreError::Unavailable(_)), may_pass, "{told}");
+            let told = told.to_string();
+            assert!(told.contains(expected) && told.contains("in its words"), "{told}");
+        }
+    }
+}

@@ -72,3 +72,87 @@ fn begin(connection: &Connection) -> Result<u32> {
     connection.execute(table, ()).map_err(while_doing(DOING))?;
     Ok(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: Migration = Migration { name: ALL[0].name, sql: ALL[0].sql };
+    const GOOD: Migration = Migration {
+        name: "colours",
+        sql: "ALTER TABLE settings ADD COLUMN colour TEXT NOT NULL DEFAULT 'red';",
+    };
+    const BAD: Migration = Migration {
+        name: "broken",
+        sql: "CREATE TABLE half (x); ALTER TABLE nowhere ADD COLUMN y;",
+    };
+
+    /// As the first version left it, with something in it.
+    fn version_1() -> Connection {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, &[FIRST]).unwrap();
+        connection.execute("INSERT INTO settings (name, value) VALUES ('a', 'b')", ()).unwrap();
+        connection
+    }
+
+    fn text(connection: &Connection, sql: &str) -> String {
+        connection.query_row(sql, (), |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn a_database_of_version_1_is_brought_up_to_date_and_keeps_its_rows() {
+        let mut connection = version_1();
+        for _ in 0..2 {
+            migrate(&mut connection, &[FIRST, GOOD]).unwrap();
+            assert_eq!(version(&connection).unwrap(), Some(2));
+            assert_eq!(text(&connection, "SELECT name || value || colour FROM settings"), "abred");
+            let names =
+                "SELECT group_concat(name) FROM (SELECT name FROM migrations ORDER BY version)";
+            assert_eq!(text(&connection, names), "first,colours");
+        }
+    }
+
+    #[test]
+    fn every_version_there_was_leads_to_the_newest() {
+        for from in 0..=ALL.len() {
+            let mut connection = Connection::open_in_memory().unwrap();
+            migrate(&mut connection, &ALL[..from]).unwrap();
+            migrate(&mut connection, ALL).unwrap();
+            assert_eq!(version(&connection).unwrap(), Some(u32::try_from(ALL.len()).unwrap()));
+        }
+    }
+
+    #[test]
+    fn a_migration_that_fails_leaves_everything_as_it_was() {
+        let mut connection = version_1();
+        let told = migrate(&mut connection, &[FIRST, GOOD, BAD]).unwrap_err().to_string();
+        assert!(told.contains("migration 3 (broken)"), "{told}");
+        assert_eq!(version(&connection).unwrap(), Some(1));
+        assert_eq!(text(&connection, "SELECT name || value FROM settings"), "ab");
+        assert!(connection.prepare("SELECT colour FROM settings").is_err());
+        assert!(connection.prepare("SELECT x FROM half").is_err());
+    }
+
+    #[test]
+    fn a_schema_of_tomorrow_is_refused() {
+        let mut connection = version_1();
+        migrate(&mut connection, &[FIRST, GOOD]).unwrap();
+        let told = migrate(&mut connection, &[FIRST]).unwrap_err();
+        assert!(matches!(told, StoreError::TooNew { found: 2, known: 1 }), "{told}");
+    }
+
+    #[test]
+    fn the_files_are_the_list() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/sqlite");
+        let files = std::fs::read_dir(folder).unwrap();
+        let mut files: Vec<String> =
+            files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        files.sort_unstable();
+        let listed: Vec<String> =
+            (1..).zip(ALL).map(|(at, one)| format!("{at:04}_{}.sql", one.name)).collect();
+        assert_eq!(files, listed);
+        for (file, migration) in files.iter().zip(ALL) {
+            assert!(migration.sql.starts_with(&format!("-- {}: ", &file[..4])), "{file}");
+        }
+    }
+}

@@ -5,7 +5,7 @@
 //! a file with its statements; [`migrate`] holds the schema together.
 //!
 //! **Schema.** `migrations/sqlite/0001_first.sql` explains every table. Three things are worth knowing before reading
-//! a statement. A step lies at `run * 2^32 + index`, so a run's steps are neighbours and are found without an index.
+//! a statement. Steps lie in the order they came in and are found by run and index.
 //! A run's row holds the sums over its steps ([`tally`]), kept exact by adding what a step brings and taking away what
 //! it brought before; lists, health and reports read runs and never steps. And a run's place in a list is
 //! `(started_ms, org, run_id)`, which every index over runs ends with, so that a page is read from where it begins.

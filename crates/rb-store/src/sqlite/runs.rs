@@ -3,9 +3,9 @@
 use rusqlite::{Connection, OptionalExtension as _, Result, named_params};
 use serde_json::{Map, Value};
 
-use super::cell::{json_in, json_out};
+use super::cell::{Cells, json_in, json_out};
 use super::tally::Tally;
-use super::{execute, select, steps, usage};
+use super::{execute, select, usage};
 use crate::{OutcomeClass, RunKey, RunStart};
 
 /// What writing a step has to know of its run.
@@ -18,17 +18,18 @@ pub(super) struct Head {
 
 pub(super) fn head(connection: &Connection, run: &RunKey) -> Result<Option<Head>> {
     let sql = format!(
-        "SELECT id, started_ms, experiment_id <> '' AS is_experiment, {}
+        "SELECT id, started_ms, experiment_id <> '', {}
          FROM runs WHERE run_id = ?1 AND org = ?2",
         Tally::COLUMNS
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let head = statement.query_row((&run.run_id, &run.org), |row| {
+        let mut cells = Cells::of(row);
         Ok(Head {
-            id: row.get("id")?,
-            started_ms: row.get("started_ms")?,
-            is_experiment: row.get("is_experiment")?,
-            tally: Tally::read(row)?,
+            id: cells.next()?,
+            started_ms: cells.next()?,
+            is_experiment: cells.next()?,
+            tally: Tally::read(&mut cells)?,
         })
     });
     head.optional()
@@ -201,7 +202,7 @@ pub(super) fn expire(connection: &Connection, before_ms: i64, runs_max: u32) -> 
 }
 
 fn remove(connection: &Connection, run: &RunKey, head: &Head) -> Result<()> {
-    execute(connection, "DELETE FROM steps WHERE place BETWEEN ?1 AND ?2", steps::places(head.id))?;
+    execute(connection, "DELETE FROM steps WHERE run = ?1", [head.id])?;
     for monitor in head.tally.fired() {
         forget_fired(connection, run, head.started_ms, &monitor)?;
     }

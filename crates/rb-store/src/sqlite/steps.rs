@@ -2,18 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, OptionalExtension as _, Result, Row, named_params};
+use rusqlite::{Connection, OptionalExtension as _, Result, Row, params};
 
-use super::cell::{amount, count_in, count_out, json_in, json_out};
+use super::cell::{Cells, amount, count_in, count_out, json_in, json_out};
 use super::runs::{self, Head};
 use super::tally::Share;
 use super::{execute, select, usage};
 use crate::{RunKey, StepRow, Tokens};
-
-/// The first and the last place that a run's steps can have.
-pub(super) fn places(run: i64) -> (i64, i64) {
-    (run << 32, (run << 32) | i64::from(u32::MAX))
-}
 
 /// Puts a step in its place, and the run's sums right.
 pub(super) fn put(connection: &Connection, step: &StepRow) -> Result<u64> {
@@ -21,18 +16,22 @@ pub(super) fn put(connection: &Connection, step: &StepRow) -> Result<u64> {
         Some(head) => head,
         None => runs::begin(connection, &step.run, &step.project, step.at_ms)?,
     };
-    let place = (head.id << 32) | i64::from(step.step_index);
     let share = Share::of(step);
-    let before = stored(connection, place)?;
-    insert(connection, place, step)?;
+    let before = stored(connection, head.id, step.step_index)?;
+    insert(connection, head.id, step)?;
     count(connection, &mut head, step, before, &share)
 }
 
-/// What is stored in a place: when, and what it brought.
-fn stored(connection: &Connection, place: i64) -> Result<Option<(i64, Share)>> {
-    let sql = format!("SELECT at_ms, {} FROM steps WHERE place = ?1", Share::COLUMNS);
+/// What is stored under an index: when, and what it brought.
+fn stored(connection: &Connection, run: i64, step_index: u32) -> Result<Option<(i64, Share)>> {
+    let sql =
+        format!("SELECT at_ms, {} FROM steps WHERE run = ?1 AND step_index = ?2", Share::COLUMNS);
     let mut statement = connection.prepare_cached(&sql)?;
-    statement.query_row([place], |row| Ok((row.get("at_ms")?, Share::read(row)?))).optional()
+    let step = |row: &Row<'_>| {
+        let mut cells = Cells::of(row);
+        Ok((cells.next()?, Share::read(&mut cells)?))
+    };
+    statement.query_row((run, step_index), step).optional()
 }
 
 fn count(
@@ -70,40 +69,55 @@ fn count(
 
 /// The highest composite of a run, read from its steps: only where the step that had it was replaced.
 fn peak(connection: &Connection, run: i64) -> Result<f64> {
-    let sql =
-        "SELECT max(0.0, coalesce(max(total_score), 0.0)) FROM steps WHERE place BETWEEN ?1 AND ?2";
-    connection.prepare_cached(sql)?.query_row(places(run), |row| row.get(0))
+    let sql = "SELECT max(0.0, coalesce(max(total_score), 0.0)) FROM steps WHERE run = ?1";
+    connection.prepare_cached(sql)?.query_row([run], |row| row.get(0))
 }
 
-fn insert(connection: &Connection, place: i64, step: &StepRow) -> Result<u64> {
+/// By position, not by name: this statement runs more often than all others together.
+fn insert(connection: &Connection, run: i64, step: &StepRow) -> Result<u64> {
     let Tokens { total, input, output, cache_read, cache_write } = step.tokens;
     let finite = |(name, score): (&String, &f64)| score.is_finite().then(|| (name.clone(), *score));
     let scores: BTreeMap<String, f64> = step.scores.iter().filter_map(finite).collect();
     execute(
         connection,
-        "INSERT OR REPLACE INTO steps (place, at_ms, total_score, cost_usd, tokens_total, tokens_input,
+        "INSERT OR REPLACE INTO steps (run, step_index, at_ms, total_score, cost_usd, tokens_total, tokens_input,
             tokens_output, cache_read, cache_write, injected, model, scores, fired, is_error,
             input_is_structured, failure_type, action, monitors_fired, injection_sources, injections,
             intervention_texts, evidence, metadata, replay, project, user_input, thought, action_input,
             observation)
-         VALUES (:place, :at_ms, :score, :cost, :total, :input, :output, :cache_read, :cache_write, :injected,
-            :model, :scores, :fired, :is_error, :structured, :failure_type, :action, :monitors_fired,
-            :sources, :injections, :texts, :evidence, :metadata, :replay, :project, :user_input, :thought,
-            :action_input, :observation)",
-        named_params! {
-            ":place": place, ":at_ms": step.at_ms, ":score": amount(step.total_score),
-            ":cost": amount(step.cost_usd), ":total": count_in(total), ":input": count_in(input),
-            ":output": count_in(output), ":cache_read": count_in(cache_read),
-            ":cache_write": count_in(cache_write), ":injected": step.is_injected(), ":model": step.model,
-            ":scores": json_in(&scores)?, ":fired": json_in(&step.fired)?, ":is_error": step.is_error,
-            ":structured": step.input_is_structured, ":failure_type": step.failure_type,
-            ":action": step.action, ":monitors_fired": json_in(&step.monitors_fired)?,
-            ":sources": json_in(&step.injection_sources)?, ":injections": json_in(&step.injections)?,
-            ":texts": json_in(&step.intervention_texts)?, ":evidence": json_in(&step.evidence)?,
-            ":metadata": json_in(&step.metadata)?, ":replay": step.replay, ":project": step.project,
-            ":user_input": step.user_input, ":thought": step.thought,
-            ":action_input": step.action_input, ":observation": step.observation,
-        },
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        params![
+            run,
+            step.step_index,
+            step.at_ms,
+            amount(step.total_score),
+            amount(step.cost_usd),
+            count_in(total),
+            count_in(input),
+            count_in(output),
+            count_in(cache_read),
+            count_in(cache_write),
+            step.is_injected(),
+            step.model,
+            json_in(&scores)?,
+            json_in(&step.fired)?,
+            step.is_error,
+            step.input_is_structured,
+            step.failure_type,
+            step.action,
+            json_in(&step.monitors_fired)?,
+            json_in(&step.injection_sources)?,
+            json_in(&step.injections)?,
+            json_in(&step.intervention_texts)?,
+            json_in(&step.evidence)?,
+            json_in(&step.metadata)?,
+            step.replay,
+            step.project,
+            step.user_input,
+            step.thought,
+            step.action_input,
+            step.observation,
+        ],
     )
 }
 
@@ -114,18 +128,16 @@ pub(super) fn list(
     count_max: u32,
 ) -> Result<Vec<StepRow>> {
     let Some(head) = runs::head(connection, run)? else { return Ok(Vec::new()) };
-    let (first, last) = places(head.id);
-    let sql = "SELECT * FROM steps WHERE place BETWEEN ?1 AND ?2 ORDER BY place LIMIT ?3";
-    let from = first | i64::from(from_index);
-    select(connection, sql, (from, last, count_max), |row| step(row, run))
+    let sql =
+        "SELECT * FROM steps WHERE run = ?1 AND step_index >= ?2 ORDER BY step_index LIMIT ?3";
+    select(connection, sql, (head.id, from_index, count_max), |row| step(row, run))
 }
 
 fn step(row: &Row<'_>, run: &RunKey) -> Result<StepRow> {
-    let place: i64 = row.get("place")?;
     Ok(StepRow {
         run: run.clone(),
         project: row.get("project")?,
-        step_index: u32::try_from(place & i64::from(u32::MAX)).unwrap_or(u32::MAX),
+        step_index: row.get("step_index")?,
         at_ms: row.get("at_ms")?,
         user_input: row.get("user_input")?,
         thought: row.get("thought")?,

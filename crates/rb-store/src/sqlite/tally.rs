@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::{Connection, Result, Row, named_params};
+use rusqlite::{Connection, Result, params};
 
-use super::cell::{amount, count_in, json_in, json_out, nano_in};
+use super::cell::{Cells, amount, count_in, json_in, nano_in};
 use super::execute;
 use crate::{Health, StepRow, Tokens};
 
@@ -37,21 +37,17 @@ impl Share {
     }
 
     /// Of a step as it is stored, from [`Share::COLUMNS`].
-    pub(super) fn read(row: &Row<'_>) -> Result<Self> {
+    pub(super) fn read(cells: &mut Cells<'_>) -> Result<Self> {
+        let score = cells.next()?;
+        let cost = nano_in(cells.next()?);
+        let tokens = [cells.next()?, cells.next()?, cells.next()?, cells.next()?, cells.next()?];
         Ok(Self {
-            score: row.get("total_score")?,
-            spent: [
-                row.get("tokens_total")?,
-                row.get("tokens_input")?,
-                row.get("tokens_output")?,
-                row.get("cache_read")?,
-                row.get("cache_write")?,
-                nano_in(row.get("cost_usd")?),
-            ],
-            model: row.get("model")?,
-            injected: row.get("injected")?,
-            scores: json_out(row, "scores")?,
-            fired: json_out(row, "fired")?,
+            score,
+            spent: with_cost(tokens, cost),
+            injected: cells.next()?,
+            model: cells.next()?,
+            scores: cells.next_json()?,
+            fired: cells.next_json()?,
         })
     }
 
@@ -67,9 +63,11 @@ impl Share {
 
 fn spent(tokens: &Tokens, cost_usd: f64) -> Spent {
     let Tokens { total, input, output, cache_read, cache_write } = *tokens;
-    let [total, input, output, cache_read, cache_write] =
-        [total, input, output, cache_read, cache_write].map(count_in);
-    [total, input, output, cache_read, cache_write, nano_in(cost_usd)]
+    with_cost([total, input, output, cache_read, cache_write].map(count_in), nano_in(cost_usd))
+}
+
+fn with_cost([total, input, output, cache_read, cache_write]: [i64; 5], cost_nano: i64) -> Spent {
+    [total, input, output, cache_read, cache_write, cost_nano]
 }
 
 /// The sums over a run's steps, as they lie in its row.
@@ -106,23 +104,24 @@ impl Tally {
     pub(super) const COLUMNS: &str = "step_count, injected_steps, fired_steps, score_nano, score_peak, tokens_total, \
                                       tokens_input, tokens_output, cache_read, cache_write, cost_nano, monitors, models";
 
-    pub(super) fn read(row: &Row<'_>) -> Result<Self> {
+    /// From [`Tally::COLUMNS`].
+    pub(super) fn read(cells: &mut Cells<'_>) -> Result<Self> {
         Ok(Self {
-            steps: row.get("step_count")?,
-            injected_steps: row.get("injected_steps")?,
-            fired_steps: row.get("fired_steps")?,
-            score_nano: row.get("score_nano")?,
-            score_peak: row.get("score_peak")?,
+            steps: cells.next()?,
+            injected_steps: cells.next()?,
+            fired_steps: cells.next()?,
+            score_nano: cells.next()?,
+            score_peak: cells.next()?,
             spent: [
-                row.get("tokens_total")?,
-                row.get("tokens_input")?,
-                row.get("tokens_output")?,
-                row.get("cache_read")?,
-                row.get("cache_write")?,
-                row.get("cost_nano")?,
+                cells.next()?,
+                cells.next()?,
+                cells.next()?,
+                cells.next()?,
+                cells.next()?,
+                cells.next()?,
             ],
-            monitors: json_out(row, "monitors")?,
-            models: json_out(row, "models")?,
+            monitors: cells.next_json()?,
+            models: cells.next_json()?,
         })
     }
 
@@ -177,19 +176,27 @@ impl Tally {
         let [total, input, output, cache_read, cache_write, cost_nano] = self.spent;
         execute(
             connection,
-            "UPDATE runs SET seen_ms = max(seen_ms, :at_ms), step_count = :steps,
-                injected_steps = :injected, fired_steps = :fired, score_nano = :score, score_peak = :peak,
-                tokens_total = :total, tokens_input = :input, tokens_output = :output,
-                cache_read = :cache_read, cache_write = :cache_write, cost_nano = :cost,
-                monitors = :monitors, models = :models
-             WHERE id = :run",
-            named_params! {
-                ":at_ms": at_ms, ":steps": self.steps, ":injected": self.injected_steps,
-                ":fired": self.fired_steps, ":score": self.score_nano, ":peak": self.score_peak,
-                ":total": total, ":input": input, ":output": output, ":cache_read": cache_read,
-                ":cache_write": cache_write, ":cost": cost_nano, ":run": run,
-                ":monitors": json_in(&self.monitors)?, ":models": json_in(&self.models)?,
-            },
+            "UPDATE runs SET seen_ms = max(seen_ms, ?), step_count = ?, injected_steps = ?, fired_steps = ?,
+                score_nano = ?, score_peak = ?, tokens_total = ?, tokens_input = ?, tokens_output = ?,
+                cache_read = ?, cache_write = ?, cost_nano = ?, monitors = ?, models = ?
+             WHERE id = ?",
+            params![
+                at_ms,
+                self.steps,
+                self.injected_steps,
+                self.fired_steps,
+                self.score_nano,
+                self.score_peak,
+                total,
+                input,
+                output,
+                cache_read,
+                cache_write,
+                cost_nano,
+                json_in(&self.monitors)?,
+                json_in(&self.models)?,
+                run,
+            ],
         )
     }
 }

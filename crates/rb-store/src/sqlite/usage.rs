@@ -4,7 +4,7 @@ use rusqlite::{Connection, Result};
 
 use super::cell::count_out;
 use super::tally::Share;
-use super::{execute, select, steps};
+use super::{execute, select};
 use crate::UsageDay;
 
 const DAY_MS: i64 = 86_400_000;
@@ -30,9 +30,8 @@ pub(super) fn take(connection: &Connection, org: &str, at_ms: i64, share: &Share
 
 /// A run turned out to be part of an experiment: none of its steps count.
 pub(super) fn take_run(connection: &Connection, org: &str, run: i64) -> Result<()> {
-    let (first, last) = steps::places(run);
-    let sql = "SELECT at_ms, injected, tokens_total FROM steps WHERE place BETWEEN ?1 AND ?2";
-    let counted = select(connection, sql, (first, last), |row| {
+    let sql = "SELECT at_ms, injected, tokens_total FROM steps WHERE run = ?1";
+    let counted = select(connection, sql, [run], |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
     })?;
     for (at_ms, injected, tokens) in counted {

@@ -165,3 +165,55 @@ fn transaction(connection: &Connection, requests: &[Vec<Change>]) -> Sql<Vec<Sql
 fn run(connection: &Connection, sql: &str) -> Sql<()> {
     connection.prepare_cached(sql)?.execute(()).map(drop)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{RunKey, StepRow};
+
+    fn step(step_index: u32, bytes: usize) -> Vec<Change> {
+        let run = RunKey { org: "a".to_owned(), run_id: "r".to_owned() };
+        let thought = "x".repeat(bytes);
+        vec![Change::PutStep(Box::new(StepRow { run, step_index, thought, ..StepRow::default() }))]
+    }
+
+    /// Puts requests through one commit.
+    fn answers(connection: &Connection, requests: Vec<Vec<Change>>) -> Vec<Answer> {
+        let (senders, receivers): (Vec<_>, Vec<_>) =
+            requests.iter().map(|_| oneshot::channel()).unzip();
+        commit(connection, requests.into_iter().zip(senders).collect());
+        receivers.into_iter().map(|answer| answer.blocking_recv().expect("answered")).collect()
+    }
+
+    fn steps(connection: &Connection) -> u32 {
+        let sql = "SELECT step_count FROM runs WHERE (SELECT count(*) FROM steps) = step_count";
+        connection.query_row(sql, (), |row| row.get(0)).expect("sums equal a recount")
+    }
+
+    #[test]
+    fn a_full_disk_is_told_and_passes() {
+        let connection = open(&Place::Memory).expect("a database");
+        assert!(answers(&connection, vec![step(0, 10)]).iter().all(Result::is_ok));
+        connection.execute_batch("PRAGMA max_page_count = 60").expect("a small disk");
+        let told = answers(&connection, vec![step(1, 10), step(2, 1_000_000), step(3, 10)]);
+        assert!(matches!(told[1], Err(StoreError::Unavailable(_))), "{told:?}");
+        let kept = told.iter().filter(|answer| answer.is_ok()).count();
+        assert_eq!(steps(&connection) as usize, 1 + kept, "only what was answered well is there");
+        connection.execute_batch("PRAGMA max_page_count = 100000").expect("a larger disk");
+        assert!(answers(&connection, vec![step(2, 1_000_000)]).iter().all(Result::is_ok));
+        assert_eq!(steps(&connection) as usize, 2 + kept);
+    }
+
+    #[test]
+    fn a_transaction_that_cannot_begin_fails_everybody_and_is_over() {
+        let connection = open(&Place::Memory).expect("a database");
+        connection.execute_batch("PRAGMA query_only = ON").expect("a database that is only read");
+        for answer in answers(&connection, vec![step(0, 10), step(1, 10)]) {
+            let told = answer.expect_err("nothing can be written").to_string();
+            assert!(told.contains("may only be read"), "{told}");
+        }
+        assert!(connection.is_autocommit());
+        connection.execute_batch("PRAGMA query_only = OFF").expect("a database");
+        assert!(answers(&connection, vec![step(0, 10)]).iter().all(Result::is_ok));
+    }
+}

@@ -1,0 +1,345 @@
+//! Judges a whole trace: what the SDKs ask before every model call.
+//!
+//! The reply depends on the request and the library alone, so any server can answer it. Two paths lead to guidance.
+//! A monitor that fired speaks for itself. Where none fired but the run looks risky, a pattern against the kind of failure
+//! that shows most may fit the situation well enough to pass its gate.
+//!
+//! Clients show a text once, and drop one that equals the last they got; so every text names the step it is about.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use rb_engine::guidance::Tier;
+use rb_engine::guidance::render::{Family, render_pattern};
+use rb_engine::monitors::Panel;
+use rb_engine::rules::Rules;
+use rb_engine::step::{Input, Step};
+use rb_engine::weights::Weights;
+use rb_store::{RunRow, Scope};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::cut::{Cuts, TASK_CHARS_MAX, TEXT_CHARS_MAX, plain};
+use crate::app::Shared;
+use crate::auth::Caller;
+use crate::body;
+use crate::error::{ApiError, ApiResult, unprocessable};
+use crate::judge::{self, Evidence, Suite};
+use crate::library::Wanted;
+use crate::metrics::{InjectionLabels, MonitorLabels};
+use crate::prefix::{Mark, Settings, StepIn, Steps, Trace, Watched};
+use crate::steering;
+
+/// A trace has at most so many steps.
+const STEPS_MAX: usize = 2_000;
+/// So many new steps are judged where the request is answered; more go to a thread of their own.
+const STEPS_INLINE_MAX: usize = 24;
+/// A composite above this opens the second path.
+const RISKY_ABOVE: f64 = 0.15;
+
+pub(super) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(evaluate))
+}
+
+/// A run so far. Everything may be left out.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the request; `prefix` reads it")]
+struct EvaluateBody {
+    /// The model that will read the guidance.
+    model: Option<String>,
+    /// Which weights the monitors have: `coding`, `pr_review`, `qa` or one of yours. An unknown one has the defaults.
+    task_profile: Option<String>,
+    /// The whole run so far.
+    #[schema(max_items = 2000)]
+    steps: Option<Vec<StepIn>>,
+    /// Weights by monitor, over those of the profile. Unknown names are left out and others brought between 0 and 1;
+    /// `notes` says which.
+    weights: Option<BTreeMap<String, f64>>,
+    /// Which monitors judge; `semantic` if left out.
+    suite: Option<Suite>,
+    /// A run that is known from telemetry: its task and profile are used.
+    run_id: Option<String>,
+    /// What the user asked for: `silent_topic_drift` compares with it.
+    task: Option<String>,
+    org_id: Option<String>,
+    project_id: Option<String>,
+}
+
+/// What the monitors read, and what to tell the agent.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+struct Verdict {
+    /// There is something to tell.
+    inject: bool,
+    intervention_text: Option<String>,
+    /// The kind of failure that shows most.
+    failure_type: Option<String>,
+    /// `monitor` or `pattern`.
+    injection_path: Option<&'static str>,
+    /// The monitor that speaks, or `e2`.
+    intervention_source: Option<String>,
+    pattern_id: Option<String>,
+    /// The monitors whose score reached their threshold.
+    fired: Vec<String>,
+    scores: BTreeMap<String, f64>,
+    composite: f64,
+    /// Why they fired.
+    evidence: Vec<Evidence>,
+    /// How hard the newest thought looks.
+    difficulty: Option<f64>,
+    step_count: u32,
+    /// What was not taken as it was given.
+    notes: Vec<String>,
+}
+
+/// How a trace is judged.
+struct Judged {
+    rules: Arc<Rules>,
+    task: String,
+    /// Everything above, as bytes: states judged in another way are other states.
+    by: Vec<u8>,
+    notes: Vec<String>,
+}
+
+/// Judges a trace and says whether to steer.
+#[utoipa::path(post, path = "/monitors/evaluate", tag = "steering", request_body = EvaluateBody, responses(
+    (status = 200, body = Verdict),
+))]
+async fn evaluate(
+    State(app): State<Shared>,
+    caller: Caller,
+    request: Request,
+) -> ApiResult<Response> {
+    let body = body::read(request, app.config.body_bytes_max).await?;
+    // A key's organisation owns what is remembered; operators may name any, and the body that names it is part of the key.
+    let owner = caller.scope(None, None);
+    let owner = format!("{:?}/{:?}", owner.org, owner.project);
+    let blocks = app.prefixes.blocks(&owner, &body);
+    if let Some(reply) = app.prefixes.reply(&blocks) {
+        return Ok(json(reply));
+    }
+    let trace = app.prefixes.read(&owner, &blocks, &body)?;
+    if trace.steps.count() > STEPS_MAX {
+        let what =
+            format!("{} steps are too many: send the newest {STEPS_MAX}", trace.steps.count());
+        return Err(unprocessable(&["body", "steps"], what));
+    }
+    let Trace { settings, steps } = trace;
+    let (org, project) = caller.home(settings.org_id.as_deref(), settings.project_id.as_deref());
+    let judged = judged(&app, &org, &project, &settings).await;
+    let whole = || app.prefixes.read_whole(&owner, &body).map(|trace| trace.steps);
+    let (steps, watched, cut) = observed(&app, steps, &judged, whole).await?;
+    let (mut verdict, situation) = verdict(&watched.0);
+    app.prefixes.keep(&blocks, &steps, watched.1);
+    app.prefixes.keep_state(app.prefixes.state_key(&judged.by, watched.1), watched.0);
+    if let Some(situation) = situation {
+        let model = settings.model.as_deref().unwrap_or_default();
+        speak_by_pattern(&app, &org, model, &situation, &mut verdict).await;
+    }
+    verdict.notes = judged.notes.into_iter().chain(cut).collect();
+    count(&app, &verdict);
+    let reply = Bytes::from(serde_json::to_vec(&verdict).map_err(|_| ApiError::Internal)?);
+    app.prefixes.keep_reply(&blocks, reply.clone());
+    Ok(json(reply))
+}
+
+fn json(body: Bytes) -> Response {
+    ([(CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+/// Weights, suite and task of a request. A store that is away costs the profile, not the answer.
+async fn judged(app: &Shared, org: &str, project: &str, settings: &Settings) -> Judged {
+    let run = match settings.run_id.as_deref().filter(|run_id| !run_id.is_empty()) {
+        Some(run_id) => {
+            let scope = Scope { org: Some(org.to_owned()), project: None };
+            app.store.run(&scope, run_id).await.unwrap_or_default()
+        }
+        None => None,
+    };
+    let told = |text: fn(&RunRow) -> &String| {
+        run.as_ref().map(text).filter(|text| !text.is_empty()).cloned()
+    };
+    let profile = settings.task_profile.clone().or_else(|| told(|row| &row.task_profile));
+    let own = settings.weights.iter().flatten().map(|(name, weight)| (name.as_str(), *weight));
+    let own: Vec<(&str, f64)> = own.collect();
+    let weights = app
+        .profiles
+        .weights(&*app.store, (org, project), profile.as_deref(), own.iter().copied())
+        .await;
+    let mut notes = Vec::new();
+    let weights = match weights {
+        Ok((weights, about)) => {
+            notes.extend(about.iter().map(ToString::to_string));
+            weights
+        }
+        Err(error) => {
+            tracing::warn!(%error, "a profile could not be read");
+            app.metrics.failed_open.inc();
+            notes.push("the profile could not be read; the default weights were used".to_owned());
+            Weights::default().with(own).0
+        }
+    };
+    let suite = settings.suite.unwrap_or_default();
+    let mut cuts = Cuts::default();
+    let task = settings.task.clone().or_else(|| told(|row| &row.task));
+    let task = cuts.or_empty("task", task, TASK_CHARS_MAX);
+    let mut by = format!("{org}\0{project}\0{suite:?}\0{task}\0").into_bytes();
+    by.extend(weights.iter().flat_map(f64::to_le_bytes));
+    Judged { rules: judge::rules(suite, weights), task, by, notes }
+}
+
+/// The monitors after all steps, with the mark of the steps; and what was cut.
+async fn observed(
+    app: &Shared,
+    steps: Steps,
+    judged: &Judged,
+    whole: impl Fn() -> ApiResult<Steps>,
+) -> ApiResult<(Steps, (Watched, Mark), Vec<String>)> {
+    let key = |mark: Mark| app.prefixes.state_key(&judged.by, mark);
+    let (known_count, known) = steps.known;
+    let state = if known_count > 0 { app.prefixes.take_state(key(known)) } else { None };
+    // The steps that were recognised are of use only with the state after them.
+    let steps = if known_count > 0 && state.is_none() { whole()? } else { steps };
+    let state = state.map(|watched| (0, watched));
+    let marks = steps.marks(&app.prefixes);
+    // Bytes may differ where steps do not: a state after some of the new steps will do as well.
+    let state = state.or_else(|| {
+        let places = marks.iter().enumerate().rev();
+        places.take(4).find_map(|(at, mark)| Some((at + 1, app.prefixes.take_state(key(*mark))?)))
+    });
+    let mark = marks.last().copied().unwrap_or(steps.known.1);
+    let (done, watched) =
+        state.unwrap_or_else(|| (0, Watched::new(Panel::new(&judged.rules, &judged.task))));
+    let work = move || {
+        let (watched, notes) = observe_from(&steps, done, watched)?;
+        Ok((steps, (watched, mark), notes))
+    };
+    if marks.len() - done <= STEPS_INLINE_MAX {
+        return work();
+    }
+    tokio::task::spawn_blocking(work).await.unwrap_or(Err(ApiError::Internal))
+}
+
+fn observe_from(
+    steps: &Steps,
+    done: usize,
+    mut watched: Watched,
+) -> ApiResult<(Watched, Vec<String>)> {
+    let mut cuts = Cuts::default();
+    for at in done..steps.new_count() {
+        let StepIn { thought, action, action_input, observation, observation_is_error, user_input } =
+            steps.parse(at)?;
+        let thought = cuts.or_empty("thought", thought, TEXT_CHARS_MAX);
+        let observation = cuts.or_empty("observation", observation, TEXT_CHARS_MAX);
+        let user_input = cuts.or_empty("user_input", user_input, TEXT_CHARS_MAX);
+        let (text, is_structured) = plain(action_input.as_deref());
+        let text = cuts.optional("action_input", text, TEXT_CHARS_MAX);
+        let input = match text.as_deref() {
+            None => Input::None,
+            Some(text) if is_structured => Input::Structured(text),
+            Some(text) => Input::Text(text),
+        };
+        let step = Step { user_input: &user_input, ..Step::thought(&thought) }
+            .with_action(action.as_deref().unwrap_or_default(), input)
+            .with_observation(&observation)
+            .with_error(observation_is_error.unwrap_or_default());
+        watched.observe(&step);
+    }
+    let cut = |name: String| format!("`{name}` is cut after {TEXT_CHARS_MAX} characters");
+    Ok((watched, cuts.names().into_iter().map(cut).collect()))
+}
+
+/// What the monitors say of the newest step, and the situation in which a pattern may speak instead.
+fn verdict(watched: &Watched) -> (Verdict, Option<Situation>) {
+    let assessment = &watched.latest;
+    let ranked = judge::ranked(assessment, &watched.panel);
+    let worst = ranked.first();
+    let is_risky = assessment.composite > RISKY_ABOVE;
+    let shows = worst.filter(|reading| reading.fired || is_risky);
+    let mut verdict = Verdict {
+        inject: false,
+        intervention_text: None,
+        failure_type: shows.map(|reading| reading.monitor.failure_type.to_owned()),
+        injection_path: None,
+        intervention_source: None,
+        pattern_id: None,
+        fired: judge::fired(assessment),
+        scores: judge::scores(assessment),
+        composite: assessment.composite,
+        evidence: judge::evidence(assessment, |position| position),
+        difficulty: assessment.difficulty,
+        step_count: watched.count,
+        notes: Vec::new(),
+    };
+    let newest = watched.count.saturating_sub(1);
+    let spoken = worst.and_then(|reading| Some((reading, reading.advice()?)));
+    if let Some((reading, advice)) = spoken {
+        verdict.inject = true;
+        verdict.intervention_text = Some(format!("{advice} (Seen at step {newest}.)"));
+        verdict.injection_path = Some("monitor");
+        verdict.intervention_source = Some(reading.monitor.id.to_owned());
+        return (verdict, None);
+    }
+    let situation = shows.map(|reading| Situation {
+        failure_type: reading.monitor.failure_type,
+        context: watched.situation(),
+        newest,
+    });
+    (verdict, situation.filter(|situation| !situation.context.is_empty()))
+}
+
+/// No monitor fired, but something shows.
+struct Situation {
+    failure_type: &'static str,
+    context: String,
+    newest: u32,
+}
+
+/// The second path: a pattern against the kind of failure that shows.
+async fn speak_by_pattern(
+    app: &Shared,
+    org: &str,
+    model: &str,
+    situation: &Situation,
+    verdict: &mut Verdict,
+) {
+    if steering::is_over_cap(app, org).await {
+        return;
+    }
+    let wanted = Wanted {
+        org,
+        tier: Some(Tier::E2),
+        context: &situation.context,
+        failure_type: Some(situation.failure_type),
+        model,
+        top_k: 1,
+    };
+    let found = app.library.find(&wanted).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "patterns could not be looked up");
+        app.metrics.failed_open.inc();
+        Vec::new()
+    });
+    let Some(best) = found.first() else { return };
+    let text = render_pattern(&best.pattern().body, Family::of_model(model));
+    verdict.inject = true;
+    verdict.intervention_text = Some(format!("{text}\n(Seen at step {}.)", situation.newest));
+    verdict.injection_path = Some("pattern");
+    verdict.intervention_source = Some(Tier::E2.name().to_owned());
+    verdict.pattern_id = Some(best.row.pattern_id.clone());
+    app.library.used(&found);
+}
+
+fn count(app: &Shared, verdict: &Verdict) {
+    for spec in verdict.fired.iter().filter_map(|id| rb_engine::monitors::find(id)) {
+        app.metrics.monitor_fired.get_or_create(&MonitorLabels { monitor: spec.id }).inc();
+    }
+    if let Some(path) = verdict.injection_path {
+        let source = if path == "monitor" { "monitor" } else { "e2" };
+        app.metrics.injections.get_or_create(&InjectionLabels { source }).inc();
+    }
+}

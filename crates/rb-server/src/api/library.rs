@@ -1,0 +1,329 @@
+//! The library from outside: patterns listed, added, changed, removed.
+//!
+//! An organisation's key sees and changes its own E1. E2 and E3 are everybody's, so only the operator changes them.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use rb_engine::guidance::Tier;
+use rb_store::{Change, PatternRow, Scope};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::cut::{Cuts, NAME_CHARS_MAX, TEXT_CHARS_MAX, check_id};
+use crate::app::Shared;
+use crate::auth::Caller;
+use crate::body::{Body, Query as Asked};
+use crate::clock::{iso, now_ms};
+use crate::error::{ApiError, ApiResult, Problem, unprocessable};
+use crate::library::{self, fields};
+use crate::path::Path;
+
+const LIMIT_DEFAULT: u32 = 200;
+const LIMIT_MAX: u32 = 1_000;
+/// A pattern's fields as JSON.
+const FIELDS_BYTES_MAX: usize = 64_000;
+/// Who and where a pattern is cannot be changed through its fields.
+const STRUCTURAL: [&str; 3] = ["pattern_id", "tier", "customer_id"];
+const NO_PATTERN: ApiError = ApiError::NotFound("there is no such pattern");
+
+pub(super) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(list, add)).routes(routes!(change, remove))
+}
+
+/// The three kinds of patterns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum TierName {
+    E1,
+    E2,
+    E3,
+}
+
+impl TierName {
+    fn tier(self) -> Tier {
+        match self {
+            Self::E1 => Tier::E1,
+            Self::E2 => Tier::E2,
+            Self::E3 => Tier::E3,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct PatternOut {
+    tier: String,
+    pattern_id: String,
+    /// Whose it is; empty for everybody's.
+    org_id: String,
+    failure_type: Option<String>,
+    model_family: Option<String>,
+    source_trace_id: Option<String>,
+    gate_threshold: Option<f64>,
+    /// What is compared with a run's situation, one situation a line.
+    context: String,
+    /// Under all names that clients read.
+    fields: Map<String, Value>,
+    created_at: String,
+    updated_at: String,
+    uses: u64,
+    last_used_at: Option<String>,
+}
+
+impl From<&PatternRow> for PatternOut {
+    fn from(row: &PatternRow) -> Self {
+        let tier = Tier::from_name(&row.tier);
+        Self {
+            tier: row.tier.clone(),
+            pattern_id: row.pattern_id.clone(),
+            org_id: row.org.clone(),
+            failure_type: row.failure_type.clone(),
+            model_family: row.model_family.clone(),
+            source_trace_id: row.source_trace_id.clone(),
+            gate_threshold: row.gate_threshold,
+            context: row.context.clone(),
+            fields: tier.map_or_else(|| row.fields.clone(), |tier| fields::wire(tier, row)),
+            created_at: iso(row.created_ms),
+            updated_at: iso(row.updated_ms),
+            uses: row.uses,
+            last_used_at: row.used_ms.map(iso),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ListQuery {
+    tier: Option<TierName>,
+    limit: Option<u32>,
+    org_id: Option<String>,
+}
+
+/// The patterns the caller may use: its own E1, all E2 and E3.
+#[utoipa::path(get, path = "/library/patterns", tag = "library", params(
+    ("tier" = Option<TierName>, Query),
+    ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000),
+    ("org_id" = Option<String>, Query),
+), responses(
+    (status = 200, body = Vec<PatternOut>),
+))]
+async fn list(
+    State(app): State<Shared>,
+    caller: Caller,
+    Asked(query): Asked<ListQuery>,
+) -> ApiResult<Json<Vec<PatternOut>>> {
+    let limit = query.limit.unwrap_or(LIMIT_DEFAULT);
+    if !(1..=LIMIT_MAX).contains(&limit) {
+        let what = format!("{limit} is not possible: ask for 1 to {LIMIT_MAX} patterns");
+        return Err(unprocessable(&["query", "limit"], what));
+    }
+    app.library.write_uses().await;
+    let rows = app.store.patterns(&caller.scope(query.org_id.as_deref(), None)).await?;
+    let tier = query.tier.map(|tier| tier.tier().name());
+    let rows = rows.iter().filter(|row| tier.is_none_or(|tier| row.tier == tier));
+    Ok(Json(rows.take(limit as usize).map(PatternOut::from).collect()))
+}
+
+/// A new pattern.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct AddBody {
+    tier: TierName,
+    /// A new one is made if it is left out.
+    #[schema(max_length = 256)]
+    pattern_id: Option<String>,
+    /// E1: `situation`, `dead_ends`, `unlock`; E2: `trajectory`, `diagnosis`, `intervention`, `avoid`; E3: `instruction`,
+    /// `meta_reasoning_prompt`. The names that the SDKs read are taken too.
+    fields: Map<String, Value>,
+    #[serde(flatten)]
+    about: About,
+    /// Whose E1 pattern it is; the key's own organisation wins.
+    org_id: Option<String>,
+}
+
+/// What a pattern is for. What is left out stays as it is.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+struct About {
+    /// What is compared with a run's situation, one situation a line; what the fields describe if left out.
+    context: Option<String>,
+    failure_type: Option<String>,
+    /// Only for models whose name has this in it.
+    model_family: Option<String>,
+    source_trace_id: Option<String>,
+    /// Asked for beside the tier's own gate.
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    gate_threshold: Option<f64>,
+}
+
+impl About {
+    fn lay_on(self, row: &mut PatternRow) -> ApiResult<()> {
+        if self.gate_threshold.is_some_and(|gate| !(0.0..=1.0).contains(&gate)) {
+            let wanted = "a similarity from 0 to 1 is wanted";
+            return Err(unprocessable(&["body", "gate_threshold"], wanted));
+        }
+        let mut cuts = Cuts::default();
+        let named = |text: Option<String>, before: &Option<String>, cuts: &mut Cuts| match text {
+            None => before.clone(),
+            Some(text) if text.is_empty() => None,
+            Some(text) => Some(cuts.text("", text, NAME_CHARS_MAX)),
+        };
+        row.failure_type = named(self.failure_type, &row.failure_type, &mut cuts);
+        row.model_family = named(self.model_family, &row.model_family, &mut cuts);
+        row.source_trace_id = named(self.source_trace_id, &row.source_trace_id, &mut cuts);
+        row.gate_threshold = self.gate_threshold.or(row.gate_threshold);
+        if let Some(context) = self.context {
+            row.context = cuts.text("context", context, TEXT_CHARS_MAX);
+        }
+        Ok(())
+    }
+}
+
+/// Where a caller's patterns of a tier are.
+fn owner(caller: &Caller, tier: Tier, org: Option<&str>) -> ApiResult<String> {
+    match tier {
+        Tier::E1 => Ok(caller.home(org, None).0),
+        Tier::E2 | Tier::E3 if caller.is_operator() => Ok(String::new()),
+        Tier::E2 | Tier::E3 => Err(ApiError::Forbidden(
+            "E2 and E3 patterns are everybody's; they are changed with a key of the operator",
+        )),
+    }
+}
+
+fn check_fields(tier: Tier, fields: &Map<String, Value>) -> ApiResult<()> {
+    if let Some(names) = fields::missing(tier, fields) {
+        let what = format!("a pattern of this tier needs the text `{}`", names.join("` or `"));
+        return Err(unprocessable(&["body", "fields"], what));
+    }
+    let bytes = serde_json::to_vec(fields).map_or(0, |json| json.len());
+    if bytes > FIELDS_BYTES_MAX {
+        let what = format!("{bytes} bytes are too many: a pattern has at most {FIELDS_BYTES_MAX}");
+        return Err(unprocessable(&["body", "fields"], what));
+    }
+    Ok(())
+}
+
+/// The caller's pattern of that name.
+async fn find(app: &Shared, org: &str, tier: Tier, id: &str) -> ApiResult<Option<PatternRow>> {
+    let rows = app.store.patterns(&Scope::org(org)).await?;
+    let is_it = |row: &PatternRow| {
+        row.tier == tier.name() && row.pattern_id == id && (tier != Tier::E1 || row.org == org)
+    };
+    Ok(rows.into_iter().find(is_it))
+}
+
+async fn put(app: &Shared, row: PatternRow) -> ApiResult<Json<PatternOut>> {
+    let shown = PatternOut::from(&row);
+    app.store.apply(vec![Change::PutPattern(Box::new(row)), library::changed()]).await?;
+    app.library.forget();
+    Ok(Json(shown))
+}
+
+/// Adds a pattern.
+#[utoipa::path(post, path = "/library/patterns", tag = "library", request_body = AddBody, responses(
+    (status = 201, body = PatternOut), (status = 403, body = Problem),
+    (status = 409, body = Problem),
+))]
+async fn add(
+    State(app): State<Shared>,
+    caller: Caller,
+    Body(body): Body<AddBody>,
+) -> ApiResult<(StatusCode, Json<PatternOut>)> {
+    let tier = body.tier.tier();
+    let org = owner(&caller, tier, body.org_id.as_deref())?;
+    let pattern_id = body
+        .pattern_id
+        .filter(|id| !id.is_empty())
+        .unwrap_or_else(|| uuid::Uuid::now_v7().simple().to_string());
+    check_id(&["body", "pattern_id"], &pattern_id)?;
+    check_fields(tier, &body.fields)?;
+    if find(&app, &org, tier, &pattern_id).await?.is_some() {
+        let what =
+            format!("there is a pattern `{pattern_id}` already; change it, or choose another id");
+        return Err(ApiError::Conflict(what));
+    }
+    let at_ms = now_ms();
+    let mut row = PatternRow {
+        org,
+        tier: tier.name().to_owned(),
+        pattern_id,
+        fields: body.fields,
+        created_ms: at_ms,
+        updated_ms: at_ms,
+        ..PatternRow::default()
+    };
+    STRUCTURAL.iter().for_each(|name| drop(row.fields.remove(*name)));
+    body.about.lay_on(&mut row)?;
+    Ok((StatusCode::CREATED, put(&app, row).await?))
+}
+
+/// What changes; fields that are not named stay.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct ChangeBody {
+    fields: Option<Map<String, Value>>,
+    #[serde(flatten)]
+    about: About,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct OwnerQuery {
+    org_id: Option<String>,
+}
+
+/// Changes a pattern.
+#[utoipa::path(patch, path = "/library/patterns/{tier}/{pattern_id}", tag = "library",
+    params(("tier" = TierName, Path), ("pattern_id" = String, Path), ("org_id" = Option<String>, Query)), request_body = ChangeBody, responses(
+    (status = 200, body = PatternOut), (status = 403, body = Problem),
+    (status = 404, body = Problem),
+))]
+async fn change(
+    State(app): State<Shared>,
+    caller: Caller,
+    Path((tier, id)): Path<(String, String)>,
+    Asked(query): Asked<OwnerQuery>,
+    Body(body): Body<ChangeBody>,
+) -> ApiResult<Json<PatternOut>> {
+    let tier = Tier::from_name(&tier).ok_or(NO_PATTERN)?;
+    let org = owner(&caller, tier, query.org_id.as_deref())?;
+    let mut row = find(&app, &org, tier, &id).await?.ok_or(NO_PATTERN)?;
+    for (name, value) in body.fields.unwrap_or_default() {
+        if !STRUCTURAL.contains(&name.as_str()) {
+            row.fields.insert(name, value);
+        }
+    }
+    check_fields(tier, &row.fields)?;
+    body.about.lay_on(&mut row)?;
+    row.updated_ms = now_ms();
+    put(&app, row).await
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Removed {
+    /// `deleted`.
+    status: &'static str,
+    tier: &'static str,
+    pattern_id: String,
+}
+
+/// Removes a pattern.
+#[utoipa::path(delete, path = "/library/patterns/{tier}/{pattern_id}", tag = "library",
+    params(("tier" = TierName, Path), ("pattern_id" = String, Path), ("org_id" = Option<String>, Query)), responses(
+    (status = 200, body = Removed), (status = 403, body = Problem), (status = 404, body = Problem),
+))]
+async fn remove(
+    State(app): State<Shared>,
+    caller: Caller,
+    Path((tier, pattern_id)): Path<(String, String)>,
+    Asked(query): Asked<OwnerQuery>,
+) -> ApiResult<Json<Removed>> {
+    let tier = Tier::from_name(&tier).ok_or(NO_PATTERN)?;
+    let org = owner(&caller, tier, query.org_id.as_deref())?;
+    let gone =
+        Change::DeletePattern { org, tier: tier.name().to_owned(), pattern_id: pattern_id.clone() };
+    let touched = app.store.apply(vec![gone, library::changed()]).await?;
+    app.library.forget();
+    if touched.first().copied().unwrap_or_default() == 0 {
+        return Err(NO_PATTERN);
+    }
+    Ok(Json(Removed { status: "deleted", tier: tier.name(), pattern_id }))
+}

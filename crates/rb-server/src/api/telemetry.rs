@@ -1,0 +1,354 @@
+//! What agents tell while they work: a run begins, its steps, its end.
+//!
+//! Delivery is best effort on their side, so much is forgiven here: a run whose beginning was lost begins with its first
+//! step, texts that are too long are cut, an end may come twice. A step that was answered is stored.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use rb_store::{Change, RunKey, RunStart, Scope, StepRow};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::cut::{
+    Cuts, MODEL_CHARS_MAX, NAME_CHARS_MAX, SHORT_CHARS_MAX, TASK_CHARS_MAX, TEXT_CHARS_MAX,
+    check_id, check_index,
+};
+use super::told::{self, NO_RUN, TokensIn};
+use crate::app::Shared;
+use crate::auth::Caller;
+use crate::body::Body;
+use crate::clock::now_ms;
+use crate::error::{ApiResult, Problem};
+use crate::judge;
+use crate::live::{Live, is_same_step};
+use crate::path::Path;
+
+/// A text that was shown to the model.
+const SHOWN_CHARS_MAX: usize = 8_000;
+
+pub(super) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(start)).routes(routes!(step)).routes(routes!(finish))
+}
+
+/// A run begins. Only `run_id` is needed; texts that are too long are cut.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct StartBody {
+    #[schema(min_length = 1, max_length = 256)]
+    run_id: String,
+    agent_name: Option<String>,
+    task: Option<String>,
+    model: Option<String>,
+    framework: Option<String>,
+    codebase_id: Option<String>,
+    org_id: Option<String>,
+    project_id: Option<String>,
+    /// Which weights the monitors have; an unknown one has the defaults.
+    task_profile: Option<String>,
+    /// The run that started this one.
+    parent_run_id: Option<String>,
+    /// Anything; `experiment_id` and `arm` make the run part of an experiment, `token_budget` and `model_routing` are
+    /// heeded by the walk.
+    metadata: Option<Map<String, Value>>,
+}
+
+/// What was done.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Told {
+    run_id: String,
+    /// `started` or `finished`.
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<String>,
+    /// The fields that were too long and were cut.
+    truncated: Vec<String>,
+    /// What was not taken as it was given.
+    notes: Vec<String>,
+}
+
+/// Says that a run begins, or more about one that has begun.
+#[utoipa::path(post, path = "/monitor/runs", tag = "telemetry", request_body = StartBody, responses(
+    (status = 201, body = Told), (status = 404, body = Problem),
+))]
+async fn start(
+    State(app): State<Shared>,
+    caller: Caller,
+    Body(body): Body<StartBody>,
+) -> ApiResult<(StatusCode, Json<Told>)> {
+    check_id(&["body", "run_id"], &body.run_id)?;
+    let (org, project) = caller.home(body.org_id.as_deref(), body.project_id.as_deref());
+    let mut cuts = Cuts::default();
+    let run = RunKey { org, run_id: body.run_id };
+    let metadata = body.metadata.unwrap_or_default();
+    let problems = [judge::budget(&metadata).err(), judge::routing(&metadata).err()];
+    let notes = problems.into_iter().flatten().collect();
+    let run_start = RunStart {
+        run: run.clone(),
+        project: cuts.text("project_id", project, NAME_CHARS_MAX),
+        at_ms: now_ms(),
+        agent_name: cuts.or_empty("agent_name", body.agent_name, NAME_CHARS_MAX),
+        task: cuts.or_empty("task", body.task, TASK_CHARS_MAX),
+        model: cuts.or_empty("model", body.model, MODEL_CHARS_MAX),
+        framework: cuts.or_empty("framework", body.framework, SHORT_CHARS_MAX),
+        codebase: cuts.or_empty("codebase_id", body.codebase_id, NAME_CHARS_MAX),
+        task_profile: cuts.or_empty("task_profile", body.task_profile, SHORT_CHARS_MAX),
+        parent: cuts.or_empty("parent_run_id", body.parent_run_id, NAME_CHARS_MAX),
+        metadata,
+    };
+    let mut turn = app.live.turn(&run).await;
+    // What the run says of itself changes how it is judged: its state is rebuilt when it is needed again.
+    *turn = None;
+    if let Some(limited) = caller.scope(None, None).project
+        && let Some(row) = app.store.run(&Scope::org(&run.org), &run.run_id).await?
+        && row.project != limited
+    {
+        return Err(NO_RUN);
+    }
+    app.store.apply(vec![Change::StartRun(Box::new(run_start))]).await?;
+    app.homes.set(&run.run_id, &run.org);
+    let told = Told {
+        run_id: run.run_id,
+        status: "started",
+        outcome: None,
+        truncated: cuts.names(),
+        notes,
+    };
+    Ok((StatusCode::CREATED, Json(told)))
+}
+
+/// One step. Only `step_index` is needed; texts and lists that are too long are cut.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct StepBody {
+    #[schema(minimum = 0, maximum = 10000)]
+    step_index: u32,
+    action: Option<String>,
+    /// Text, or any JSON.
+    #[schema(value_type = serde_json::Value)]
+    action_input: Option<Box<RawValue>>,
+    /// `(first call)` where nothing was done yet: such a row is kept and is no step.
+    thought: Option<String>,
+    observation: Option<String>,
+    /// What a person said just before this step.
+    user_input: Option<String>,
+    is_error: Option<bool>,
+    tokens: Option<u64>,
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cache_read_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
+    /// The model that was used.
+    step_model: Option<String>,
+    injections: Option<Vec<String>>,
+    injection_sources: Option<Vec<String>>,
+    intervention_texts: Option<Vec<String>>,
+    monitors_fired: Option<Vec<String>>,
+    failure_type: Option<String>,
+    metadata: Option<Map<String, Value>>,
+    org_id: Option<String>,
+    project_id: Option<String>,
+}
+
+/// What the monitors read.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct StepReply {
+    scores: BTreeMap<String, f64>,
+    total_score: f64,
+    fired: Vec<String>,
+    /// Why they fired.
+    evidence: Vec<EvidenceOut>,
+    /// The fields that were too long and were cut.
+    truncated: Vec<String>,
+}
+
+/// Why a monitor fired.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct EvidenceOut {
+    monitor: String,
+    score: f64,
+    text: String,
+    steps: Vec<u32>,
+}
+
+impl From<&rb_store::Evidence> for EvidenceOut {
+    fn from(row: &rb_store::Evidence) -> Self {
+        let rb_store::Evidence { monitor, score, text, steps } = row.clone();
+        Self { monitor, score, text, steps }
+    }
+}
+
+impl StepBody {
+    fn row(self, run: RunKey, project: String, cuts: &mut Cuts) -> StepRow {
+        let (action_input, input_is_structured) =
+            cuts.input("action_input", self.action_input.as_deref());
+        let tokens = TokensIn {
+            total: self.tokens,
+            input: self.input_tokens,
+            output: self.output_tokens,
+            cache_read: self.cache_read_tokens,
+            cache_write: self.cache_write_tokens,
+        };
+        StepRow {
+            run,
+            project,
+            step_index: self.step_index,
+            at_ms: now_ms(),
+            user_input: cuts.or_empty("user_input", self.user_input, TEXT_CHARS_MAX),
+            thought: cuts.or_empty("thought", self.thought, TEXT_CHARS_MAX),
+            action: cuts.optional("action", self.action, NAME_CHARS_MAX),
+            action_input,
+            input_is_structured,
+            observation: cuts.optional("observation", self.observation, TEXT_CHARS_MAX),
+            is_error: self.is_error.unwrap_or_default(),
+            model: cuts.or_empty("step_model", self.step_model, MODEL_CHARS_MAX),
+            tokens: tokens.tokens(),
+            injections: cuts.list("injections", self.injections, SHOWN_CHARS_MAX),
+            injection_sources: cuts.list(
+                "injection_sources",
+                self.injection_sources,
+                NAME_CHARS_MAX,
+            ),
+            intervention_texts: cuts.list(
+                "intervention_texts",
+                self.intervention_texts,
+                SHOWN_CHARS_MAX,
+            ),
+            monitors_fired: cuts.list("monitors_fired", self.monitors_fired, NAME_CHARS_MAX),
+            failure_type: cuts.optional("failure_type", self.failure_type, MODEL_CHARS_MAX),
+            metadata: self.metadata.unwrap_or_default(),
+            ..StepRow::default()
+        }
+    }
+}
+
+/// Tells a step. The monitors read it, and it is stored before this is answered.
+#[utoipa::path(post, path = "/monitor/runs/{run_id}/steps", tag = "telemetry",
+    params(("run_id" = String, Path, min_length = 1, max_length = 256)), request_body = StepBody, responses(
+    (status = 200, body = StepReply), (status = 404, body = Problem),
+))]
+async fn step(
+    State(app): State<Shared>,
+    caller: Caller,
+    Path(run_id): Path<String>,
+    Body(body): Body<StepBody>,
+) -> ApiResult<Json<StepReply>> {
+    check_id(&["path", "run_id"], &run_id)?;
+    check_index(body.step_index)?;
+    let (org, project) = (body.org_id.as_deref(), body.project_id.as_deref());
+    let (_, project) = caller.home(org, project);
+    let run = told::run_key(&app, &caller, org, &run_id).await?;
+    let mut cuts = Cuts::default();
+    let mut row = body.row(run.clone(), project, &mut cuts);
+
+    let mut turn = app.live.turn(&run).await;
+    let live = told::state(&app, &mut turn, &run).await?;
+    let mut live = told::caught_up(&app, live, &run, row.step_index).await?;
+    told::check_project(&caller, &live)?;
+    row.model = told::model_of(std::mem::take(&mut row.model), &row.metadata, &live.model);
+    row.model = cuts.text("step_model", row.model, MODEL_CHARS_MAX);
+    row.cost_usd = app.prices.cost_usd(&row.model, &row.tokens, row.at_ms);
+    let is_new = live.newest().is_none_or(|newest| newest < row.step_index);
+    let still_true = if is_new {
+        live.read(&mut row);
+        true
+    } else {
+        told_again(&app, &run, &mut row).await?
+    };
+    app.store.apply(vec![Change::PutStep(Box::new(row.clone()))]).await?;
+    if !live.is_known {
+        live.is_known = true;
+        live.project.clone_from(&row.project);
+    }
+    told::tell(&app, &row, &live.project);
+    if still_true {
+        *turn = Some(live);
+    }
+    Ok(Json(StepReply {
+        evidence: row.evidence.iter().map(EvidenceOut::from).collect(),
+        scores: row.scores,
+        total_score: row.total_score,
+        fired: row.fired,
+        truncated: cuts.names(),
+    }))
+}
+
+/// Reads a step whose index was passed already: sent again, or late, or changed. Says whether the state in memory is
+/// still that of the stored steps.
+async fn told_again(app: &Shared, run: &RunKey, row: &mut StepRow) -> ApiResult<bool> {
+    let stored = app.store.steps(run, row.step_index, 1).await?.into_iter().next();
+    let stored = stored.filter(|stored| stored.step_index == row.step_index);
+    match stored {
+        Some(stored) if is_same_step(&stored, row) && stored.tokens == row.tokens => {
+            row.scores = stored.scores;
+            row.total_score = stored.total_score;
+            row.fired = stored.fired;
+            row.evidence = stored.evidence;
+            row.replay = stored.replay;
+            Ok(true)
+        }
+        stored => {
+            let mut before = Live::load(app, run, Some(row.step_index)).await?;
+            before.read(row);
+            row.replay = stored.and_then(|stored| stored.replay);
+            Ok(false)
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct FinishBody {
+    /// `success`, `failure`, `failure: <reason>`, or anything else.
+    outcome: Option<String>,
+    org_id: Option<String>,
+    project_id: Option<String>,
+}
+
+/// What stands for an outcome that was not told.
+const OUTCOME_DEFAULT: &str = "completed";
+
+/// Says that a run ended. May be said again: the last outcome stands.
+#[utoipa::path(post, path = "/monitor/runs/{run_id}/finish", tag = "telemetry",
+    params(("run_id" = String, Path, min_length = 1, max_length = 256)), request_body = FinishBody, responses(
+    (status = 200, body = Told), (status = 404, body = Problem),
+))]
+async fn finish(
+    State(app): State<Shared>,
+    caller: Caller,
+    Path(run_id): Path<String>,
+    Body(body): Body<FinishBody>,
+) -> ApiResult<Json<Told>> {
+    check_id(&["path", "run_id"], &run_id)?;
+    let mut cuts = Cuts::default();
+    let outcome = body.outcome.filter(|outcome| !outcome.trim().is_empty());
+    let outcome = outcome.unwrap_or_else(|| OUTCOME_DEFAULT.to_owned());
+    let outcome = cuts.text("outcome", outcome, SHORT_CHARS_MAX);
+    let run = told::run_key(&app, &caller, body.org_id.as_deref(), &run_id).await?;
+    let (_, project) = caller.home(body.org_id.as_deref(), body.project_id.as_deref());
+    let mut turn = app.live.turn(&run).await;
+    *turn = None;
+    let row = app.store.run(&Scope::org(&run.org), &run_id).await?;
+    let limited = caller.scope(None, None).project;
+    if row.as_ref().is_some_and(|row| limited.is_some_and(|limited| limited != row.project)) {
+        return Err(NO_RUN);
+    }
+    let mut changes = Vec::new();
+    if row.is_none() {
+        // Nothing else says which project an unknown run belongs to.
+        let begins = RunStart { run: run.clone(), project, at_ms: now_ms(), ..RunStart::default() };
+        changes.push(Change::StartRun(Box::new(begins)));
+    }
+    changes.push(Change::FinishRun { run, at_ms: now_ms(), outcome: outcome.clone() });
+    app.store.apply(changes).await?;
+    Ok(Json(Told {
+        run_id,
+        status: "finished",
+        outcome: Some(outcome),
+        truncated: cuts.names(),
+        notes: Vec::new(),
+    }))
+}

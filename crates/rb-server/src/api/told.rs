@@ -1,0 +1,179 @@
+//! What telemetry and the walk have in common: whose run it is, what a step cost, and who hears of it.
+
+use rb_engine::monitors;
+use rb_store::{RunKey, Scope, StepRow, Tokens};
+use serde_json::{Map, Value};
+
+use crate::app::{App, Shared};
+use crate::auth::{Caller, ORG_DEFAULT};
+use crate::error::{ApiError, ApiResult};
+use crate::events::StepEvent;
+use crate::live::{Live, Turn};
+use crate::metrics::{InjectionLabels, MonitorLabels};
+
+pub(super) const NO_RUN: ApiError = ApiError::NotFound("there is no such run");
+
+/// Which run is meant. The SDKs name the organisation when a run begins and not with its steps; the operator's keys
+/// belong to none, so for them the run is looked for.
+pub(super) async fn run_key(
+    app: &App,
+    caller: &Caller,
+    org: Option<&str>,
+    run_id: &str,
+) -> ApiResult<RunKey> {
+    let run_id = run_id.to_owned();
+    if let Some(org) = caller.scope(org, None).org {
+        return Ok(RunKey { org, run_id });
+    }
+    if let Some(org) = app.homes.get(&run_id) {
+        return Ok(RunKey { org, run_id });
+    }
+    let row = app.store.run(&Scope::default(), &run_id).await?;
+    let run = row.map_or(RunKey { org: ORG_DEFAULT.to_owned(), run_id }, |row| row.run);
+    app.homes.set(&run.run_id, &run.org);
+    Ok(run)
+}
+
+/// The run's state, from memory or rebuilt. It is taken out of the turn: whoever changed it and could store the
+/// change puts it back.
+pub(super) async fn state(app: &Shared, turn: &mut Turn, run: &RunKey) -> ApiResult<Live> {
+    match turn.take() {
+        Some(live) => Ok(live),
+        None => Live::load(app, run, None).await,
+    }
+}
+
+/// Brings the state up to date where steps may have been stored by another process.
+pub(super) async fn caught_up(
+    app: &Shared,
+    live: Live,
+    run: &RunKey,
+    index: u32,
+) -> ApiResult<Live> {
+    let is_behind = live.newest().is_none_or(|newest| index > newest) && !live.is_next(index);
+    if is_behind { Live::load(app, run, None).await } else { Ok(live) }
+}
+
+/// A key that is limited to a project sees nothing of the others.
+pub(super) fn check_project(caller: &Caller, live: &Live) -> ApiResult<()> {
+    let limited = caller.scope(None, None).project;
+    if live.is_known && limited.is_some_and(|project| project != live.project) {
+        return Err(NO_RUN);
+    }
+    Ok(())
+}
+
+/// The model that was used: as the step says, else as its metadata says, else as the run said.
+pub(super) fn model_of(step: String, metadata: &Map<String, Value>, run: &str) -> String {
+    if !step.is_empty() {
+        return step;
+    }
+    match metadata.get("model_id").and_then(Value::as_str) {
+        Some(model) if !model.is_empty() => model.to_owned(),
+        Some(_) | None => run.to_owned(),
+    }
+}
+
+/// Counts of tokens as they arrive.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct TokensIn {
+    pub(super) total: Option<u64>,
+    pub(super) input: Option<u64>,
+    pub(super) output: Option<u64>,
+    pub(super) cache_read: Option<u64>,
+    pub(super) cache_write: Option<u64>,
+}
+
+/// More is a mistake, and sums of it would not be numbers any more.
+const TOKENS_MAX: u64 = 1_000_000_000_000;
+
+impl TokensIn {
+    /// As they are kept: the input includes what was read from and written to the cache. Where less is reported than
+    /// the cache alone, it was counted without.
+    pub(super) fn tokens(self) -> Tokens {
+        let known = |count: Option<u64>| count.unwrap_or_default().min(TOKENS_MAX);
+        let (cache_read, cache_write) = (known(self.cache_read), known(self.cache_write));
+        let mut input = known(self.input);
+        if input < cache_read + cache_write {
+            input += cache_read + cache_write;
+        }
+        let output = known(self.output);
+        let total = self.total.map_or(input + output, |total| total.min(TOKENS_MAX));
+        let total = if total == 0 { input + output } else { total };
+        Tokens { total, input, output, cache_read, cache_write }
+    }
+}
+
+/// A step was stored: it is counted, and whoever listens hears of it.
+pub(super) fn tell(app: &App, row: &StepRow, project: &str) {
+    app.metrics.steps.inc();
+    app.metrics.cost_usd.inc_by(row.cost_usd);
+    for spec in row.fired.iter().filter_map(|id| monitors::find(id)) {
+        app.metrics.monitor_fired.get_or_create(&MonitorLabels { monitor: spec.id }).inc();
+    }
+    for source in &row.injection_sources {
+        let source = source_label(source);
+        app.metrics.injections.get_or_create(&InjectionLabels { source }).inc();
+    }
+    app.events.tell(StepEvent {
+        run_id: row.run.run_id.clone(),
+        step_index: row.step_index,
+        org_id: row.run.org.clone(),
+        project_id: project.to_owned(),
+        total_score: row.total_score,
+        fired: row.fired.clone(),
+    });
+}
+
+/// Labels are ours: clients may call their sources what they like.
+fn source_label(source: &str) -> &'static str {
+    match source {
+        "monitor" | "RemoteMonitorSteering" => "monitor",
+        "budget" => "budget",
+        "e1" | "E1Injection" => "e1",
+        "e2" | "E2Injection" => "e2",
+        "e3" | "E3Injection" => "e3",
+        _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn tokens_add_up_however_they_are_counted() {
+        let check = |total, input, output, cache_read| {
+            let given = TokensIn {
+                total: Some(total),
+                input: Some(input),
+                output: Some(output),
+                cache_read: Some(cache_read),
+                cache_write: None,
+            };
+            let tokens = given.tokens();
+            (tokens.total, tokens.input, tokens.output, tokens.cache_read)
+        };
+        assert_eq!(check(110, 100, 10, 40), (110, 100, 10, 40));
+        assert_eq!(
+            check(15, 5, 10, 40),
+            (15, 45, 10, 40),
+            "the input was counted without the cache"
+        );
+        assert_eq!(check(0, 5, 10, 0), (15, 5, 10, 0));
+        assert_eq!(check(u64::MAX, 0, 0, 0).0, TOKENS_MAX);
+        assert_eq!(TokensIn::default().tokens(), Tokens::default());
+    }
+
+    #[test]
+    fn the_model_is_the_one_that_was_used() {
+        let metadata = json!({"model_id": "from-metadata"});
+        let metadata = metadata.as_object().unwrap();
+        let nothing = Map::new();
+        assert_eq!(model_of("own".to_owned(), metadata, "run"), "own");
+        assert_eq!(model_of(String::new(), metadata, "run"), "from-metadata");
+        assert_eq!(model_of(String::new(), &nothing, "run"), "run");
+    }
+}

@@ -1,0 +1,325 @@
+//! The walk of a run over HTTP: each step is posted once, and the reply says what to do with the next model call.
+//!
+//! A harness posts before every model call: first without anything done, then with what the last turn did. The step is
+//! stored before the reply. Posting an index again gives the same reply and changes nothing; posts of one run take turns.
+//! What a reply offers counts as shown when the next step arrives, so a call that failed may simply be asked for again.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use rb_engine::guidance::fragment::Item;
+use rb_engine::run::{Plan, Stop};
+use rb_store::{Change, RunKey, RunStart, StepRow};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::cut::{
+    Cuts, MODEL_CHARS_MAX, NAME_CHARS_MAX, SHORT_CHARS_MAX, TASK_CHARS_MAX, TEXT_CHARS_MAX,
+    check_id, check_index,
+};
+use super::told::{self, TokensIn};
+use crate::app::Shared;
+use crate::auth::Caller;
+use crate::body::Body;
+use crate::clock::now_ms;
+use crate::error::{ApiError, ApiResult, Problem, unprocessable};
+use crate::judge::{self, Evidence};
+use crate::live::Live;
+use crate::path::Path;
+use crate::steering;
+
+pub(super) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(walk))
+}
+
+/// What the last turn did, and what is about to be called. Only `step_index` is needed; texts that are too long are cut.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct WalkBody {
+    /// Counts the model calls from 0. Before the first call there is nothing to tell but the task.
+    #[schema(minimum = 0, maximum = 10000)]
+    step_index: u32,
+    /// The model's visible text of the last turn.
+    thought: Option<String>,
+    /// The tool it called.
+    action: Option<String>,
+    /// What the tool was given: text, or any JSON.
+    #[schema(value_type = serde_json::Value)]
+    action_input: Option<Box<RawValue>>,
+    /// What came back.
+    observation: Option<String>,
+    /// The call of the tool failed.
+    is_error: Option<bool>,
+    /// What a person said just before.
+    user_input: Option<String>,
+    /// The model that is about to be called; guidance is worded for it.
+    model: Option<String>,
+    /// The model that made the last turn.
+    step_model: Option<String>,
+    /// Tokens of the last turn.
+    tokens: Option<u64>,
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cache_read_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
+    metadata: Option<Map<String, Value>>,
+    /// For a run that begins here: its task as the user put it.
+    task: Option<String>,
+    /// For a run that begins here: which weights the monitors have.
+    task_profile: Option<String>,
+    agent_name: Option<String>,
+    framework: Option<String>,
+    codebase_id: Option<String>,
+    /// For a run that begins here: a limit on its tokens. From four fifths on the agent is asked to wrap up.
+    #[schema(minimum = 1)]
+    token_budget: Option<u64>,
+    /// For a run that begins here: the model to call in a state, such as `{"SLOW": "a-stronger-model"}`.
+    model_routing: Option<BTreeMap<String, String>>,
+    org_id: Option<String>,
+    project_id: Option<String>,
+}
+
+/// What to do with the next model call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Decision {
+    /// Make the call as it is.
+    GoOn,
+    /// Put `guidance` into the request.
+    Steer,
+    /// End the run; `stop` says why.
+    Stop,
+}
+
+/// What the monitors read, and what to do with the next model call.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct WalkReply {
+    run_id: String,
+    step_index: u32,
+    /// This step was posted before; nothing was changed.
+    repeated: bool,
+    decision: Decision,
+    /// The text for the request, ready as it is; its first line marks it as ours.
+    guidance: Option<String>,
+    /// Where the pieces of guidance come from: `monitor`, `budget`, `e1`, `e2`, `e3`.
+    sources: Vec<&'static str>,
+    /// The patterns among them.
+    pattern_ids: Vec<String>,
+    /// How the run is going: `INIT`, `FAST`, `NORMAL`, `SLOW`, `SKIP` or `END`.
+    state: &'static str,
+    /// How hard the newest thought looked, from 0 to 1.
+    difficulty: Option<f64>,
+    /// Every monitor's reading, from 0 (healthy) to 1 (worst).
+    scores: BTreeMap<String, f64>,
+    composite: f64,
+    fired: Vec<String>,
+    failure_type: Option<String>,
+    evidence: Vec<Evidence>,
+    /// The model that should take the call instead.
+    route: Option<String>,
+    stop: Option<StopOut>,
+    tokens_used: u64,
+    /// The share of the token budget that is used.
+    budget_used: Option<f64>,
+    /// The allowance of guidance is used up for this month, so no pattern was looked for.
+    over_cap: bool,
+    /// The fields that were too long and were cut.
+    truncated: Vec<String>,
+}
+
+/// Why the run should end.
+#[derive(Debug, Serialize, ToSchema)]
+struct StopOut {
+    /// `token_budget`.
+    reason: &'static str,
+    used: u64,
+    limit: u64,
+}
+
+impl WalkReply {
+    fn new(live: &Live, plan: &Plan, run_id: &str, step_index: u32) -> Self {
+        let ask = plan.ask();
+        let stop = plan.stop.map(|stop| match stop {
+            Stop::TokenBudget { used, limit } => StopOut { reason: "token_budget", used, limit },
+        });
+        let decision = match (&stop, &plan.fragment) {
+            (Some(_), _) => Decision::Stop,
+            (None, Some(_)) => Decision::Steer,
+            (None, None) => Decision::GoOn,
+        };
+        let evidence = live.evidence(ask);
+        let (tokens_used, budget_used) = live.budget_used();
+        Self {
+            run_id: run_id.to_owned(),
+            step_index,
+            repeated: false,
+            decision,
+            guidance: plan.fragment.as_ref().map(|fragment| fragment.as_str().to_owned()),
+            sources: plan.shown().iter().map(|item| item.source().name()).collect(),
+            pattern_ids: plan.shown().iter().filter_map(pattern_id).collect(),
+            state: ask.state.name(),
+            difficulty: ask.difficulty,
+            scores: judge::scores(&ask.assessment),
+            composite: ask.assessment.composite,
+            fired: judge::fired(&ask.assessment),
+            failure_type: live.failure_type(ask).map(str::to_owned),
+            evidence,
+            route: plan.route.clone(),
+            stop,
+            tokens_used,
+            budget_used,
+            over_cap: false,
+            truncated: Vec::new(),
+        }
+    }
+}
+
+fn pattern_id(item: &Item) -> Option<String> {
+    match item {
+        Item::Pattern(pattern) => Some(pattern.id.clone()),
+        Item::Advice { .. } => None,
+    }
+}
+
+/// What a run that begins with a step says of itself.
+fn run_start(
+    body: &mut WalkBody,
+    run: &RunKey,
+    project: &str,
+    cuts: &mut Cuts,
+) -> ApiResult<RunStart> {
+    let mut metadata = Map::new();
+    if let Some(tokens) = body.token_budget {
+        metadata.insert(judge::TOKEN_BUDGET.to_owned(), tokens.into());
+    }
+    if let Some(routes) = body.model_routing.take() {
+        let routes = routes.into_iter().map(|(state, model)| (state, model.into())).collect();
+        metadata.insert(judge::MODEL_ROUTING.to_owned(), Value::Object(routes));
+    }
+    judge::budget(&metadata).map_err(|what| unprocessable(&["body", judge::TOKEN_BUDGET], what))?;
+    judge::routing(&metadata)
+        .map_err(|what| unprocessable(&["body", judge::MODEL_ROUTING], what))?;
+    Ok(RunStart {
+        run: run.clone(),
+        project: project.to_owned(),
+        at_ms: now_ms(),
+        agent_name: cuts.or_empty("agent_name", body.agent_name.take(), NAME_CHARS_MAX),
+        task: cuts.or_empty("task", body.task.take(), TASK_CHARS_MAX),
+        model: cuts.or_empty("model", body.model.clone(), MODEL_CHARS_MAX),
+        framework: cuts.or_empty("framework", body.framework.take(), SHORT_CHARS_MAX),
+        codebase: cuts.or_empty("codebase_id", body.codebase_id.take(), NAME_CHARS_MAX),
+        task_profile: cuts.or_empty("task_profile", body.task_profile.take(), SHORT_CHARS_MAX),
+        parent: String::new(),
+        metadata,
+    })
+}
+
+impl WalkBody {
+    fn row(self, run: RunKey, project: String, cuts: &mut Cuts) -> StepRow {
+        let (action_input, input_is_structured) =
+            cuts.input("action_input", self.action_input.as_deref());
+        let tokens = TokensIn {
+            total: self.tokens,
+            input: self.input_tokens,
+            output: self.output_tokens,
+            cache_read: self.cache_read_tokens,
+            cache_write: self.cache_write_tokens,
+        };
+        StepRow {
+            run,
+            project,
+            step_index: self.step_index,
+            at_ms: now_ms(),
+            user_input: cuts.or_empty("user_input", self.user_input, TEXT_CHARS_MAX),
+            thought: cuts.or_empty("thought", self.thought, TEXT_CHARS_MAX),
+            action: cuts.optional("action", self.action, NAME_CHARS_MAX),
+            action_input,
+            input_is_structured,
+            observation: cuts.optional("observation", self.observation, TEXT_CHARS_MAX),
+            is_error: self.is_error.unwrap_or_default(),
+            model: cuts.or_empty("step_model", self.step_model, MODEL_CHARS_MAX),
+            tokens: tokens.tokens(),
+            metadata: self.metadata.unwrap_or_default(),
+            ..StepRow::default()
+        }
+    }
+}
+
+/// Takes one step of a run and says what to do with the next model call.
+#[utoipa::path(post, path = "/monitor/runs/{run_id}/walk", tag = "steering",
+    params(("run_id" = String, Path, min_length = 1, max_length = 256)), request_body = WalkBody, responses(
+    (status = 200, body = WalkReply), (status = 404, body = Problem),
+    (status = 409, description = "the run is over, or the step was told in another way", body = Problem),
+))]
+async fn walk(
+    State(app): State<Shared>,
+    caller: Caller,
+    Path(run_id): Path<String>,
+    Body(mut body): Body<WalkBody>,
+) -> ApiResult<Json<WalkReply>> {
+    check_id(&["path", "run_id"], &run_id)?;
+    check_index(body.step_index)?;
+    let (_, project) = caller.home(body.org_id.as_deref(), body.project_id.as_deref());
+    let run = told::run_key(&app, &caller, body.org_id.as_deref(), &run_id).await?;
+    let mut cuts = Cuts::default();
+    let model = body.model.clone().map(|model| cuts.text("model", model, MODEL_CHARS_MAX));
+    let index = body.step_index;
+
+    let mut turn = app.live.turn(&run).await;
+    let live = told::state(&app, &mut turn, &run).await?;
+    let mut live = told::caught_up(&app, live, &run, index).await?;
+    told::check_project(&caller, &live)?;
+    if live.newest().is_some_and(|newest| index < newest) {
+        *turn = Some(live);
+        let then = Live::load(&app, &run, Some(index.saturating_add(1))).await?;
+        return walked_before(&then, &run_id, index).map(Json);
+    }
+    if live.newest() == Some(index) {
+        let reply = walked_before(&live, &run_id, index);
+        *turn = Some(live);
+        return reply.map(Json);
+    }
+    if live.is_finished {
+        *turn = Some(live);
+        return Err(ApiError::Conflict("this run is over; begin another one".to_owned()));
+    }
+    if !live.is_known {
+        let begins = run_start(&mut body, &run, &project, &mut cuts)?;
+        app.store.apply(vec![Change::StartRun(Box::new(begins))]).await?;
+        live = Live::load(&app, &run, None).await?;
+    }
+    let model = model.unwrap_or_else(|| live.model.clone());
+    let mut row = body.row(run.clone(), project, &mut cuts);
+    row.model = told::model_of(std::mem::take(&mut row.model), &row.metadata, &live.model);
+    row.cost_usd = app.prices.cost_usd(&row.model, &row.tokens, row.at_ms);
+
+    let ask = live.ask(&mut row);
+    let answers = steering::look_up(&app, &run.org, &model, &ask.queries).await;
+    live.plan(ask, &answers.found, &model, &mut row);
+    app.store.apply(vec![Change::PutStep(Box::new(row.clone()))]).await?;
+    app.library.used(&answers.matches);
+    told::tell(&app, &row, &live.project);
+    let reply = live.told().map(|plan| WalkReply {
+        over_cap: answers.is_over_cap,
+        truncated: cuts.names(),
+        ..WalkReply::new(&live, plan, &run_id, index)
+    });
+    *turn = Some(live);
+    reply.map(Json).ok_or(ApiError::Internal)
+}
+
+/// The reply to a step that was posted before, from the state after it.
+fn walked_before(then: &Live, run_id: &str, index: u32) -> ApiResult<WalkReply> {
+    match then.told() {
+        Some(plan) if then.newest() == Some(index) => {
+            Ok(WalkReply { repeated: true, ..WalkReply::new(then, plan, run_id, index) })
+        }
+        Some(_) | None => Err(ApiError::Conflict(format!(
+            "step {index} was passed over, or told by telemetry; go on with a later one"
+        ))),
+    }
+}

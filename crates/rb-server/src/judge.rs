@@ -1,0 +1,186 @@
+//! What the monitors say, as rows and replies have it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use rb_engine::budget::TokenBudget;
+use rb_engine::meaning::{Embedder, Vector};
+use rb_engine::monitors::{Assessment, Panel, Reading, SuiteChoice};
+use rb_engine::route::Routing;
+use rb_engine::rules::{Rules, RulesConfig};
+use rb_engine::step::StepIndex;
+use rb_engine::weights::Weights;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+/// The vectors in the binary, as the engine asks for them.
+static PACKED: LazyLock<Arc<dyn Embedder>> =
+    LazyLock::new(|| Arc::new(|text: &str| Vector::of(rb_embed::embed(text).values())));
+
+/// Names under which a run's metadata may hold a limit on tokens and the models of states.
+pub(crate) const TOKEN_BUDGET: &str = "token_budget";
+pub(crate) const MODEL_ROUTING: &str = "model_routing";
+
+/// Which monitors judge a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Suite {
+    Heuristic,
+    #[default]
+    Semantic,
+    Both,
+}
+
+impl Suite {
+    pub(crate) fn choice(self) -> SuiteChoice {
+        match self {
+            Self::Heuristic => SuiteChoice::Heuristic,
+            Self::Semantic => SuiteChoice::Semantic,
+            Self::Both => SuiteChoice::Both,
+        }
+    }
+}
+
+/// The rules a trace is judged by.
+pub(crate) fn rules(suite: Suite, weights: Weights) -> Arc<Rules> {
+    checked(RulesConfig { suite: suite.choice(), weights, ..RulesConfig::default() })
+}
+
+/// The rules of a run that is watched step by step: both suites, and what its metadata sets. What cannot work there
+/// was refused when the run began; in rows of another origin it is left out.
+pub(crate) fn rules_of_run(weights: Weights, metadata: &Map<String, Value>) -> Arc<Rules> {
+    checked(RulesConfig {
+        weights,
+        budget: budget(metadata).ok().flatten(),
+        routing: routing(metadata).unwrap_or_default(),
+        ..RulesConfig::default()
+    })
+}
+
+fn checked(config: RulesConfig) -> Arc<Rules> {
+    // Weights are always within their bounds, budget and routing were checked: nothing is left to refuse.
+    let rules = config.check().unwrap_or_default();
+    Arc::new(rules.with_embedder(Arc::clone(&PACKED)))
+}
+
+/// The limit on tokens that a run's metadata sets.
+pub(crate) fn budget(metadata: &Map<String, Value>) -> Result<Option<TokenBudget>, String> {
+    match metadata.get(TOKEN_BUDGET) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => match value.as_u64() {
+            Some(tokens) if tokens > 0 => Ok(Some(TokenBudget::enforced(tokens))),
+            Some(_) | None => Err(format!("`{TOKEN_BUDGET}` must be a whole number of at least 1")),
+        },
+    }
+}
+
+/// The models of states that a run's metadata sets.
+pub(crate) fn routing(metadata: &Map<String, Value>) -> Result<Routing, String> {
+    let routes = match metadata.get(MODEL_ROUTING) {
+        None | Some(Value::Null) => return Ok(Routing::default()),
+        Some(Value::Object(routes)) => routes,
+        Some(_) => {
+            return Err(format!("`{MODEL_ROUTING}` must be an object from states to models"));
+        }
+    };
+    let pairs = routes.iter().map(|(state, model)| (state.as_str(), model.as_str().unwrap_or("")));
+    Routing::from_names(pairs).map_err(|error| error.to_string())
+}
+
+/// Why a monitor fired, in a sentence, with the steps it is about.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub(crate) struct Evidence {
+    pub(crate) monitor: String,
+    pub(crate) score: f64,
+    /// The kind of failure it is a sign of.
+    pub(crate) failure_type: String,
+    pub(crate) text: String,
+    pub(crate) steps: Vec<u32>,
+}
+
+impl Evidence {
+    pub(crate) fn row(&self) -> rb_store::Evidence {
+        let Self { monitor, score, text, steps, .. } = self.clone();
+        rb_store::Evidence { monitor, score, text, steps }
+    }
+}
+
+/// Every reading by monitor.
+pub(crate) fn scores(assessment: &Assessment) -> BTreeMap<String, f64> {
+    let pair = |reading: &Reading| (reading.monitor.id.to_owned(), reading.score);
+    assessment.readings.iter().map(pair).collect()
+}
+
+pub(crate) fn fired(assessment: &Assessment) -> Vec<String> {
+    assessment.fired().map(|reading| reading.monitor.id.to_owned()).collect()
+}
+
+/// The reasons of what fired; `name` turns a position of the engine into the step's index on the wire.
+pub(crate) fn evidence(assessment: &Assessment, name: impl Fn(u32) -> u32) -> Vec<Evidence> {
+    let told = assessment.fired().filter_map(|reading| {
+        let mut seen = reading.evidence.clone()?;
+        seen.steps.iter_mut().for_each(|step| *step = StepIndex(name(step.0)));
+        Some(Evidence {
+            monitor: reading.monitor.id.to_owned(),
+            score: reading.score,
+            failure_type: reading.monitor.failure_type.to_owned(),
+            text: reading.monitor.advice(&seen),
+            steps: seen.steps.iter().map(|step| step.0).collect(),
+        })
+    });
+    told.collect()
+}
+
+/// The readings above zero, the most serious first: by weight times score, then in the order of the table.
+pub(crate) fn ranked<'a>(assessment: &'a Assessment, panel: &Panel) -> Vec<&'a Reading> {
+    let weight = |reading: &Reading| {
+        panel.weights().get(reading.monitor.id).unwrap_or_default() * reading.score
+    };
+    let mut readings: Vec<&Reading> =
+        assessment.readings.iter().filter(|reading| reading.score > 0.0).collect();
+    readings.sort_by(|a, b| b.fired.cmp(&a.fired).then(weight(b).total_cmp(&weight(a))));
+    readings
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_runs_metadata_sets_budget_and_models() {
+        let check = |metadata: Value| {
+            let Value::Object(metadata) = metadata else { panic!("an object") };
+            match (budget(&metadata), routing(&metadata)) {
+                (Ok(budget), Ok(_)) => Ok(budget.map(|budget| budget.tokens_max)),
+                (Err(error), _) | (_, Err(error)) => Err(error),
+            }
+        };
+        let cases = [
+            (json!({}), Ok(None)),
+            (json!({"token_budget": 5}), Ok(Some(5))),
+            (json!({"token_budget": null, "model_routing": {"SLOW": "strong"}}), Ok(None)),
+            (
+                json!({"token_budget": 0}),
+                Err("`token_budget` must be a whole number of at least 1"),
+            ),
+            (
+                json!({"token_budget": "many"}),
+                Err("`token_budget` must be a whole number of at least 1"),
+            ),
+            (
+                json!({"model_routing": []}),
+                Err("`model_routing` must be an object from states to models"),
+            ),
+            (
+                json!({"model_routing": {"SLOW": 1}}),
+                Err("`routing.SLOW` names no model; give a model id or leave the state out"),
+            ),
+        ];
+        for (metadata, expected) in cases {
+            assert_eq!(check(metadata), expected.map_err(str::to_owned));
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The library a new installation begins with. It is written into the store once; from then on it is the operator's.
+
+use rb_engine::guidance::Tier;
+use rb_store::{Change, PatternRow, Result, Store};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::clock::now_ms;
+
+/// Standing rules.
+const RULES: &str = include_str!("../starter/rules.toml");
+/// What helps against each kind of failure.
+const PATTERNS: &str = include_str!("../starter/patterns.toml");
+/// Set once the library was written.
+const LOADED: &str = "starter_library";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rules {
+    rule: Vec<Rule>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    id: String,
+    instruction: String,
+    question: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Patterns {
+    pattern: Vec<Pattern>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pattern {
+    id: String,
+    failure_type: String,
+    /// How an agent sounds in such a situation; each is compared on its own.
+    sounds_like: Vec<String>,
+    trajectory: String,
+    diagnosis: String,
+    intervention: String,
+    avoid: String,
+}
+
+impl Rule {
+    fn row(self, at_ms: i64) -> PatternRow {
+        let fields = json!({
+            "instruction": self.instruction,
+            "meta_reasoning_prompt": self.question,
+        });
+        row(Tier::E3, self.id, None, String::new(), fields, at_ms)
+    }
+}
+
+impl Pattern {
+    fn row(self, at_ms: i64) -> PatternRow {
+        let context = self.sounds_like.join("\n");
+        let fields = json!({
+            "trigger_state": { "trajectory_description": self.trajectory },
+            "diagnosis": self.diagnosis,
+            "intervention": self.intervention,
+            "anti_pattern": self.avoid,
+        });
+        row(Tier::E2, self.id, Some(self.failure_type), context, fields, at_ms)
+    }
+}
+
+fn row(
+    tier: Tier,
+    pattern_id: String,
+    failure_type: Option<String>,
+    context: String,
+    fields: Value,
+    at_ms: i64,
+) -> PatternRow {
+    let fields = match fields {
+        Value::Object(fields) => fields,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Map::new()
+        }
+    };
+    PatternRow {
+        tier: tier.name().to_owned(),
+        pattern_id,
+        failure_type,
+        context,
+        fields,
+        created_ms: at_ms,
+        updated_ms: at_ms,
+        ..PatternRow::default()
+    }
+}
+
+/// The patterns as they are written at the first start.
+fn rows(at_ms: i64) -> std::result::Result<Vec<PatternRow>, toml::de::Error> {
+    let rules: Rules = toml::from_str(RULES)?;
+    let patterns: Patterns = toml::from_str(PATTERNS)?;
+    let rules = rules.rule.into_iter().map(|rule| rule.row(at_ms));
+    Ok(rules.chain(patterns.pattern.into_iter().map(|pattern| pattern.row(at_ms))).collect())
+}
+
+/// Writes the library into a store that never had it.
+pub(crate) async fn load_once(store: &dyn Store) -> Result<()> {
+    if store.setting(LOADED).await?.is_some() {
+        return Ok(());
+    }
+    let at_ms = now_ms();
+    let rows = rows(at_ms).unwrap_or_else(|error| {
+        // The files are part of the program and tested; a start without them is better than none.
+        tracing::error!(%error, "the starter library cannot be read");
+        Vec::new()
+    });
+    let put = |row: PatternRow| Change::PutPattern(Box::new(row));
+    let mut changes: Vec<Change> = rows.into_iter().map(put).collect();
+    changes.push(Change::PutSetting { name: LOADED.to_owned(), value: at_ms.to_string() });
+    changes.push(super::changed());
+    store.apply(changes).await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use rb_engine::monitors::ALL;
+
+    use super::super::fields;
+    use super::*;
+
+    fn words(text: &str) -> usize {
+        text.split_whitespace().count()
+    }
+
+    #[test]
+    fn there_is_something_for_every_kind_of_failure() {
+        let rows = rows(0).unwrap();
+        let of = |tier: &str| rows.iter().filter(|row| row.tier == tier).count();
+        assert!(of("e3") >= 12 && of("e2") >= 30, "{} {}", of("e3"), of("e2"));
+        let known: BTreeSet<&str> = ALL.iter().map(|spec| spec.failure_type).collect();
+        let mut covered: BTreeMap<&str, usize> = BTreeMap::new();
+        for row in rows.iter().filter(|row| row.tier == "e2") {
+            *covered.entry(row.failure_type.as_deref().unwrap()).or_default() += 1;
+        }
+        assert_eq!(covered.keys().copied().collect::<BTreeSet<_>>(), known);
+        assert!(covered.values().all(|count| *count >= 2), "{covered:?}");
+    }
+
+    #[test]
+    fn ids_are_unique_and_readable() {
+        let rows = rows(0).unwrap();
+        let ids: BTreeSet<&str> = rows.iter().map(|row| row.pattern_id.as_str()).collect();
+        assert_eq!(ids.len(), rows.len());
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        assert!(ids.iter().all(|id| id.len() <= 48 && id.chars().all(plain)), "{ids:?}");
+    }
+
+    /// The rules of `STYLE.md` for what a model reads, and those the public SDKs need.
+    #[test]
+    fn every_text_is_short_and_leaves_the_choice_to_the_agent() {
+        for row in rows(0).unwrap() {
+            let tier = Tier::from_name(&row.tier).unwrap();
+            assert_eq!(fields::missing(tier, &row.fields), None, "{}", row.pattern_id);
+            let body = fields::body(tier, &row.fields);
+            let text = rb_engine::guidance::render::render_pattern(&body, Default::default());
+            let said = text.replace("ALWAYS:", "").replace("NEVER:", "");
+            for word in said.split(|c: char| !c.is_alphanumeric()) {
+                let shouted = word.len() > 4 && word.chars().all(|c| c.is_ascii_uppercase());
+                let label =
+                    ["MONITOR", "CORRECTION", "TRAJECTORY", "DIAGNOSIS", "INTERVENTION", "AVOID"];
+                assert!(!shouted || label.contains(&word), "{}: {word}", row.pattern_id);
+                assert!(!word.eq_ignore_ascii_case("must"), "{}", row.pattern_id);
+                // The SDKs split a rule at these letters, wherever they stand.
+                let splits =
+                    word.to_lowercase().contains("never") && !word.eq_ignore_ascii_case("never");
+                assert!(!splits, "{}: {word}", row.pattern_id);
+            }
+            assert!(words(&text) <= 100, "{}: {} words", row.pattern_id, words(&text));
+            assert!(!text.contains('!'), "{}", row.pattern_id);
+        }
+    }
+
+    #[test]
+    fn patterns_say_how_such_a_run_sounds() {
+        for row in rows(0).unwrap().iter().filter(|row| row.tier == "e2") {
+            let lines: Vec<&str> = row.context.lines().collect();
+            assert!((2..=8).contains(&lines.len()), "{}", row.pattern_id);
+            assert!(lines.iter().all(|line| (4..=40).contains(&words(line))), "{}", row.pattern_id);
+        }
+    }
+}

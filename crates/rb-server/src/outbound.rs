@@ -1,0 +1,32 @@
+//! Calls to other servers: one client with pooled connections, without redirects or decompression.
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
+
+/// A client for `http` and `https`.
+pub(crate) type Outbound = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+
+/// A client that trusts what the machine trusts.
+pub(crate) fn client() -> Outbound {
+    let secured = match HttpsConnectorBuilder::new()
+        .with_provider_and_native_roots(ring::default_provider())
+    {
+        Ok(secured) => secured,
+        Err(error) => {
+            tracing::warn!(%error, "this machine has no root certificates; only `http` addresses can be called");
+            HttpsConnectorBuilder::new().with_tls_config(trusting_nobody())
+        }
+    };
+    let connector = secured.https_or_http().enable_http1().enable_http2().build();
+    Client::builder(TokioExecutor::new()).build(connector)
+}
+
+fn trusting_nobody() -> ClientConfig {
+    ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+}
