@@ -266,7 +266,12 @@ fn the_outside_of_a_request_is_read() {
     let dialect = by_id("anthropic").expect("a dialect");
     let body = br#" {"stream" : true, "messages": [], "model":"a/\u0062", "x":{"model":"no"}} "#;
     let chat = Chat::scan(dialect, body).expect("a body");
-    assert_eq!((chat.model().as_ref(), chat.is_stream), ("a/b", true));
+    assert_eq!((chat.model().as_ref(), chat.is_stream, chat.has_tools), ("a/b", true, false));
+    for (tools, expected) in [("[]", false), ("null", false), (r#"[{"name":"f"}]"#, true)] {
+        let body = format!(r#"{{"tools":{tools}}}"#);
+        let chat = Chat::scan(dialect, body.as_bytes()).expect("a body");
+        assert_eq!(chat.has_tools, expected, "{tools}");
+    }
     for broken in ["", "[]", "{", r#"{"messages":[{]}"#, r#"{"a":1} x"#, r#"{"a" 1}"#, r#"{"a":}"#]
     {
         assert!(Chat::scan(dialect, broken.as_bytes()).is_err(), "{broken}");
