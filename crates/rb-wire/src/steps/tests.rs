@@ -174,6 +174,25 @@ fn chat_completions_with_strings_parts_and_old_functions() {
 }
 
 #[test]
+fn calls_that_share_an_id_are_answered_in_their_order() {
+    check(
+        "openai-chat",
+        r#"{"messages":[
+            {"role":"user","content":"go"},
+            {"role":"assistant","tool_calls":[{"id":"","function":{"name":"a","arguments":"1"}},{"id":"","function":{"name":"b","arguments":"2"}}]},
+            {"role":"tool","tool_call_id":"","content":"one"},
+            {"role":"tool","tool_call_id":"","content":"two"},
+            {"role":"assistant","tool_calls":[{"id":"","function":{"name":"a","arguments":"1"}}]},
+            {"role":"tool","tool_call_id":"","content":"three"}]}"#,
+        r#"
+        user="go" tool="a" text="1" observation="one"
+        tool="b" text="2" observation="two"
+        tool="a" text="1" observation="three"
+        "#,
+    );
+}
+
+#[test]
 fn responses_items_of_every_kind() {
     check(
         "openai-responses",
