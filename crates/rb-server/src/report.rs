@@ -82,6 +82,7 @@ struct Average {
 
 /// What an arm used and paid.
 #[derive(Debug, Serialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "clients know the fields by these names")]
 struct Cost {
     total_tokens: u64,
     input_tokens: u64,
@@ -189,6 +190,7 @@ struct Split<T> {
 
 /// One arm on one day.
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "clients know the fields by these names")]
 struct Day {
     /// `YYYY-MM-DD`, UTC.
     day: String,

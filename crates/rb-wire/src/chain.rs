@@ -115,7 +115,7 @@ fn content(cursor: &mut Cursor<'_>, digest: &mut Digest) -> Result<(), Malformed
             while let Some(key) = cursor.key(members.is_empty())? {
                 members.push((key, cursor.value()?));
             }
-            block(&members, digest);
+            block(&members, 0, digest);
         } else {
             digest.piece(cursor.value()?.bytes());
         }
@@ -123,7 +123,10 @@ fn content(cursor: &mut Cursor<'_>, digest: &mut Digest) -> Result<(), Malformed
     Ok(())
 }
 
-fn block(members: &[(&[u8], Value<'_>)], digest: &mut Digest) {
+/// Blocks within blocks are looked into so far: an answer of a tool holds blocks, and those hold none.
+const DEPTH_MAX: usize = 1;
+
+fn block(members: &[(&[u8], Value<'_>)], depth: usize, digest: &mut Digest) {
     let counts = |key: &[u8]| key != b"cache_control";
     if let Some(text) = bare_text(members) {
         digest.text(text);
@@ -132,13 +135,13 @@ fn block(members: &[(&[u8], Value<'_>)], digest: &mut Digest) {
     digest.add(u64::from(b'{'));
     for (key, value) in members.iter().filter(|(key, _)| counts(key)) {
         digest.piece(key);
-        if *key == b"content" && value.is_list() {
+        if *key == b"content" && value.is_list() && depth < DEPTH_MAX {
             for item in value.items() {
                 let inner: Vec<_> = item.members().collect();
                 if inner.is_empty() {
                     digest.piece(item.bytes());
                 } else {
-                    block(&inner, digest);
+                    block(&inner, depth + 1, digest);
                 }
             }
         } else {
@@ -217,6 +220,16 @@ impl Continuity {
     }
 }
 
+/// Which of several conversations a request belongs to: the one it shares the longest beginning with, and of equals the
+/// last. `None` if it shares nothing with any; then it opens a conversation, or compacts one.
+///
+/// A client may hold several under one name, as when it asks for a title beside its work.
+pub fn closest<'k>(known: impl IntoIterator<Item = &'k [Link]>, now: &[Link]) -> Option<usize> {
+    let shared = |known: &[Link]| known.iter().zip(now).take_while(|(k, n)| k == n).count();
+    let counts = known.into_iter().map(shared).enumerate();
+    counts.filter(|(_, count)| *count > 0).max_by_key(|(_, count)| *count).map(|(at, _)| at)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -285,6 +298,23 @@ mod tests {
             [first, second].map(|link| link.to_string()),
             ["71b959965436acde", "ee8e0280b2c74176"]
         );
+    }
+
+    #[test]
+    fn a_request_belongs_to_the_conversation_it_begins_with() {
+        let links = |numbers: &[u64]| numbers.iter().copied().map(Link).collect::<Vec<_>>();
+        let known = [links(&[1, 2, 3]), links(&[1, 9]), links(&[1, 2, 4]), links(&[7])];
+        let cases: [(&[u64], Option<usize>); 6] = [
+            (&[1, 2, 3, 5], Some(0)),
+            (&[1, 2, 4, 5], Some(2)),
+            (&[1, 2], Some(2)),
+            (&[7, 8], Some(3)),
+            (&[2, 3], None),
+            (&[], None),
+        ];
+        for (now, expected) in cases {
+            assert_eq!(closest(known.iter().map(Vec::as_slice), &links(now)), expected, "{now:?}");
+        }
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub struct Chat<'a> {
     pub body: &'a [u8],
     /// The answer is to be streamed.
     pub is_stream: bool,
+    /// The model may call tools. A request of an agent that has none is often an aside, as for a title.
+    pub has_tools: bool,
     /// The messages or items, in order.
     pub messages: Vec<Message>,
     pub(crate) model: Option<Value<'a>>,
@@ -48,6 +50,7 @@ impl<'a> Chat<'a> {
             dialect,
             body,
             is_stream: false,
+            has_tools: false,
             messages: Vec::new(),
             model: None,
             system: None,
@@ -71,6 +74,7 @@ impl<'a> Chat<'a> {
             match key {
                 b"model" => chat.model = Some(value),
                 b"stream" => chat.is_stream = value.is_true(),
+                b"tools" | b"functions" => chat.has_tools |= value.items().next().is_some(),
                 b"previous_response_id" => chat.previous = Some(value),
                 b"prompt_cache_key" => chat.cache_key = Some(value),
                 b"metadata" => chat.metadata = Some(value),

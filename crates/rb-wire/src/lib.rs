@@ -1,6 +1,32 @@
 //! Everything that comes or goes is unpacked here: transcripts become runs, requests and answers become steps.
 //!
 //! **No IO.** Bytes come in as slices; what comes out borrows from them wherever it can.
+//!
+//! A request on its way to a model, from the bytes that came to the bytes that go:
+//!
+//! ```
+//! use rb_wire::chain::Continuity;
+//! use rb_wire::chat::Chat;
+//! use rb_wire::steps::{self, Carry};
+//! use rb_wire::{dialects, steer};
+//!
+//! let body = br#"{"model":"m","messages":[{"role":"user","content":"Fix it"},
+//!     {"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"bash","input":{"command":"ls"}}]},
+//!     {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"a.py"}]}]}"#;
+//! let dialect = dialects::by_path("/anthropic/v1/messages").ok_or("no dialect")?;
+//! let chat = Chat::scan(dialect, body)?;
+//!
+//! // What is kept of a conversation between its requests: links, carry, and what was planted. Here: nothing yet.
+//! let (links, carry, planted) = (vec![], Carry::default(), vec![]);
+//! let new = steps::advance(&chat, Continuity::between(&links, &chat.links()), &carry);
+//! assert_eq!((new.steps.len(), new.steps[0].tool.as_ref()), (1, "bash"));
+//!
+//! let tail = steer::tail(&chat, &planted, Some("[REASONBLOCKS]\nLook again."), dialect.channels);
+//! assert!(tail.splices.apply().ends_with(br#",{"role":"system","content":"[REASONBLOCKS]\nLook again."}]}"#));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The answer is shown to an [`answer::AnswerReader`] while it passes.
 #![warn(missing_docs)]
 
 /// What an answer tells while it passes.

@@ -184,7 +184,7 @@ impl Call<'_> {
             RunInput::None => "",
             RunInput::Text(input) | RunInput::Structured(input) => input,
         };
-        // None of the three holds the character that parts them.
+        // What parts them hardly occurs in any of them.
         rapidhash_v3([&self.id, &self.tool, input].join("\u{0}").as_bytes())
     }
 }
@@ -213,8 +213,6 @@ impl<'a> Turn<'a> {
                 self.thoughts.push(text);
             }
             Part::Call { id, tool, input } => {
-                // The same call may be carried and come again with the history.
-                self.calls.retain(|call| call.answer.is_some() || call.id != id);
                 self.begin_another_if_over(steps);
                 self.calls.push(Call { id, tool, input, answer: None });
             }

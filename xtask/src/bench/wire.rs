@@ -7,6 +7,7 @@
 //!
 //! Bodies are made of the same steps as the benchmark of the engine. Every figure is the fastest of its rounds.
 
+use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -119,7 +120,7 @@ fn rate(bytes: usize, seconds: f64) -> String {
     format!("{:.0} MB/s ({:.1} µs)", bytes / seconds / 1e6, seconds * 1e6)
 }
 
-/// A request with these steps behind it. A step without a call ends before the last, so that a tool speaks last.
+/// A request with these steps behind it. A step that only thinks is written as a call of no tool: a tool speaks last.
 fn request(dialect: &Dialect, steps: &[OwnedStep]) -> Value {
     let task = json!({"role": "user", "content": "Fix the timeout of the session handler."});
     let mut list = vec![task];
@@ -169,7 +170,7 @@ fn openai_responses(step: &OwnedStep, id: &str) -> [Value; 3] {
 fn stream(steps: &[OwnedStep]) -> String {
     let mut stream = String::new();
     let mut event = |name: &str, data: Value| {
-        stream += &format!("event: {name}\ndata: {data}\n\n");
+        let _ = write!(stream, "event: {name}\ndata: {data}\n\n");
     };
     event(
         "message_start",

@@ -2,6 +2,9 @@
 //!
 //! A codebase is often named `org/repo`; see [`crate::slashes`] for how that reaches these routes.
 
+/// One of something, or a list.
+mod one_or_many;
+
 use axum::Json;
 use axum::extract::State;
 use rb_store::{Change, FindingRow};
@@ -11,6 +14,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use self::one_or_many::OneOrMany;
 use crate::app::Shared;
 use crate::auth::Caller;
 use crate::body::{Body, Query};
@@ -58,6 +62,7 @@ impl Whose {
 
 /// A finding.
 #[derive(Serialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "clients know the fields by these names")]
 struct Finding {
     finding_id: String,
     content: String,
@@ -105,46 +110,6 @@ struct NewFinding {
 
 fn note() -> String {
     TYPE_DEFAULT.to_owned()
-}
-
-/// One finding, or a list of them that is stored whole or not at all.
-#[derive(ToSchema)]
-#[schema(as = NewFindings)]
-#[serde(untagged)]
-enum NewFindings {
-    One(NewFinding),
-    Many(Vec<NewFinding>),
-}
-
-impl<'de> Deserialize<'de> for NewFindings {
-    /// By the first character rather than by trial, so that a fault keeps its place.
-    fn deserialize<D: serde::Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> serde::de::Visitor<'de> for Either {
-            type Value = NewFindings;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a finding or a list of findings")
-            }
-
-            fn visit_map<A: serde::de::MapAccess<'de>>(
-                self,
-                map: A,
-            ) -> Result<Self::Value, A::Error> {
-                NewFinding::deserialize(serde::de::value::MapAccessDeserializer::new(map))
-                    .map(NewFindings::One)
-            }
-
-            fn visit_seq<A: serde::de::SeqAccess<'de>>(
-                self,
-                list: A,
-            ) -> Result<Self::Value, A::Error> {
-                Vec::deserialize(serde::de::value::SeqAccessDeserializer::new(list))
-                    .map(NewFindings::Many)
-            }
-        }
-        reader.deserialize_any(Either)
-    }
 }
 
 /// What was stored.
@@ -274,10 +239,10 @@ async fn codebases(
     Ok(Json(Codebases { codebases: app.store.codebases(&scope).await? }))
 }
 
-/// Stores a finding, or a list of them.
+/// Stores a finding, or a list of them: all of it or nothing.
 #[utoipa::path(post, path = "/findings/{codebase_id}", tag = "findings",
     params(("codebase_id" = String, Path, description = "may hold slashes"), Whose),
-    request_body = NewFindings,
+    request_body = OneOrMany<NewFinding>,
     responses((status = 200, body = StoredFinding)),
 )]
 async fn store(
@@ -285,11 +250,11 @@ async fn store(
     caller: Caller,
     Path(codebase): Path<String>,
     Query(whose): Query<Whose>,
-    Body(new): Body<NewFindings>,
+    Body(new): Body<OneOrMany<NewFinding>>,
 ) -> ApiResult<Json<StoredFinding>> {
     let (new, is_list) = match new {
-        NewFindings::One(finding) => (vec![finding], false),
-        NewFindings::Many(findings) => (findings, true),
+        OneOrMany::One(finding) => (vec![finding], false),
+        OneOrMany::Many(findings) => (findings, true),
     };
     if new.len() > BATCH_MAX {
         let said =

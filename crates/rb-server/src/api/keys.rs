@@ -26,6 +26,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
 
 /// A key, without its secret.
 #[derive(Serialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "every id on the wire says whose it is")]
 struct Key {
     key_id: String,
     name: String,

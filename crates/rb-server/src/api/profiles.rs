@@ -36,6 +36,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
 
 /// A profile.
 #[derive(Serialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "every id on the wire says whose it is")]
 struct Profile {
     /// Whatever else it was created with.
     #[serde(flatten)]

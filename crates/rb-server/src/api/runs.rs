@@ -73,6 +73,7 @@ struct Listed {
 
 /// A run in a list.
 #[derive(Serialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "clients know the fields by these names")]
 struct Run {
     run_id: String,
     agent_name: String,
@@ -119,6 +120,7 @@ struct RunDetail {
 
 /// A step of a run.
 #[derive(Serialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "clients know the fields by these names")]
 struct Step {
     step_index: u32,
     occurred_at: String,

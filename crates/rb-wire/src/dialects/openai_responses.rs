@@ -94,9 +94,15 @@ fn tool<'a>(kind: &'a [u8], item: Value<'a>) -> Cow<'a, str> {
 }
 
 fn argument(item: Value<'_>) -> RunInput<'_> {
-    const NAMES: [&str; 7] =
-        ["arguments", "input", "action", "operation", "code", "queries", "prompt"];
-    input(NAMES.iter().find_map(|name| item.get(name)).filter(|value| !value.is_null()))
+    input(first_of(
+        item,
+        ["arguments", "input", "action", "operation", "code", "queries", "prompt"],
+    ))
+}
+
+/// The first of these fields that holds anything.
+fn first_of<'a, const N: usize>(item: Value<'a>, names: [&str; N]) -> Option<Value<'a>> {
+    item.fields(names).into_iter().flatten().find(|value| !value.is_null())
 }
 
 fn read_call<'a>(kind: &'a [u8], item: Value<'a>, parts: &mut Vec<Part<'a>>) {
@@ -105,11 +111,7 @@ fn read_call<'a>(kind: &'a [u8], item: Value<'a>, parts: &mut Vec<Part<'a>>) {
     if is_answered_elsewhere {
         return;
     }
-    let is_empty = |value: &Value<'_>| value.is_null();
-    let answer = ["output", "outputs", "results", "error"]
-        .iter()
-        .find_map(|name| item.get(name).filter(|value| !is_empty(value)));
-    let (text, failed) = result::text(answer);
+    let (text, failed) = result::text(first_of(item, ["output", "outputs", "results", "error"]));
     parts.push(Part::Result { id: id(item), text, is_error: failed || has_failed(item) });
 }
 

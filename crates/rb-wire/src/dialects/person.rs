@@ -25,6 +25,9 @@ const TAGS: [&str; 12] = [
 const OPENINGS: [&str; 3] =
     [FRAGMENT_MARK, "# AGENTS.md instructions", "[Request interrupted by user"];
 
+/// Surroundings that an editor puts before a person's words, and the heading that ends them.
+const SURROUNDINGS: (&str, &str) = ("# Context from my IDE setup:", "## My request for Codex:");
+
 /// The words of a person in a text, without what stands before and behind them; empty if there are none.
 pub(super) fn own_words(text: &str) -> &str {
     let mut rest = text.trim();
@@ -39,6 +42,10 @@ pub(super) fn own_words(text: &str) -> &str {
             let Some(at) = inside.find(&end) else { return "" };
             rest = inside[at + end.len()..].trim_start();
             continue 'passing;
+        }
+        if rest.starts_with(SURROUNDINGS.0) {
+            let (_, words) = rest.split_once(SURROUNDINGS.1).unwrap_or_default();
+            return words.trim_start();
         }
         return without_reminder_behind(rest);
     }
@@ -71,6 +78,11 @@ mod tests {
             ("<environment_context>cut off", ""),
             ("# AGENTS.md instructions for /w\n\n<INSTRUCTIONS>x</INSTRUCTIONS>", ""),
             ("[REASONBLOCKS]\nThe run monitor …", ""),
+            (
+                "# Context from my IDE setup:\n\n## Open tabs:\n- a\n\n## My request for Codex:\nfix it\n",
+                "fix it",
+            ),
+            ("# Context from my IDE setup:\n\n## Open tabs:\n- a", ""),
             ("<b>bold</b> words of mine", "<b>bold</b> words of mine"),
             ("why does <system-reminder> show up?", "why does <system-reminder> show up?"),
             ("", ""),

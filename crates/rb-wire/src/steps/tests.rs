@@ -174,6 +174,25 @@ fn chat_completions_with_strings_parts_and_old_functions() {
 }
 
 #[test]
+fn calls_that_share_an_id_are_answered_in_their_order() {
+    check(
+        "openai-chat",
+        r#"{"messages":[
+            {"role":"user","content":"go"},
+            {"role":"assistant","tool_calls":[{"id":"","function":{"name":"a","arguments":"1"}},{"id":"","function":{"name":"b","arguments":"2"}}]},
+            {"role":"tool","tool_call_id":"","content":"one"},
+            {"role":"tool","tool_call_id":"","content":"two"},
+            {"role":"assistant","tool_calls":[{"id":"","function":{"name":"a","arguments":"1"}}]},
+            {"role":"tool","tool_call_id":"","content":"three"}]}"#,
+        r#"
+        user="go" tool="a" text="1" observation="one"
+        tool="b" text="2" observation="two"
+        tool="a" text="1" observation="three"
+        "#,
+    );
+}
+
+#[test]
 fn responses_items_of_every_kind() {
     check(
         "openai-responses",
@@ -266,7 +285,12 @@ fn the_outside_of_a_request_is_read() {
     let dialect = by_id("anthropic").expect("a dialect");
     let body = br#" {"stream" : true, "messages": [], "model":"a/\u0062", "x":{"model":"no"}} "#;
     let chat = Chat::scan(dialect, body).expect("a body");
-    assert_eq!((chat.model().as_ref(), chat.is_stream), ("a/b", true));
+    assert_eq!((chat.model().as_ref(), chat.is_stream, chat.has_tools), ("a/b", true, false));
+    for (tools, expected) in [("[]", false), ("null", false), (r#"[{"name":"f"}]"#, true)] {
+        let body = format!(r#"{{"tools":{tools}}}"#);
+        let chat = Chat::scan(dialect, body.as_bytes()).expect("a body");
+        assert_eq!(chat.has_tools, expected, "{tools}");
+    }
     for broken in ["", "[]", "{", r#"{"messages":[{]}"#, r#"{"a":1} x"#, r#"{"a" 1}"#, r#"{"a":}"#]
     {
         assert!(Chat::scan(dialect, broken.as_bytes()).is_err(), "{broken}");

@@ -48,6 +48,26 @@ fn one_byte_more_less_or_other_breaks_no_law() {
     }
 }
 
+#[test]
+fn no_depth_of_nesting_breaks_a_law() {
+    for (open, close) in
+        [("[", "]"), (r#"{"content":["#, "]}"), (r#"[{"type":"text","content":"#, "}]")]
+    {
+        let nested = format!("{}1{}", open.repeat(20_000), close.repeat(20_000));
+        for body in [
+            format!(r#"{{"messages":[{{"role":"user","content":{nested}}}]}}"#),
+            format!(r#"{{"messages":{nested},"input":{nested},"system":{nested}}}"#),
+            format!(
+                r#"{{"input":[{{"type":"x_output","output":{nested}}},{{"type":"x_call","input":{nested}}}]}}"#
+            ),
+            nested.clone(),
+        ] {
+            laws::request(body.as_bytes());
+        }
+        laws::answer(format!("data: {nested}\n\n").as_bytes());
+    }
+}
+
 /// A piece of one text put in the place of a piece of another.
 fn crossed(texts: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
     let piece = || (0..texts.len(), any::<prop::sample::Index>(), any::<prop::sample::Index>());

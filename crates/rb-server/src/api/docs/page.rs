@@ -232,8 +232,11 @@ fn table<const N: usize>(
     heads: [&str; N],
     rows: impl Iterator<Item = [String; N]>,
 ) {
-    let rows = rows.map(|cells| cells.map(|cell| format!("<td>{cell}</td>")).concat());
-    let rows: String = rows.map(|cells| format!("<tr>{cells}</tr>")).collect();
+    let rows = rows.map(|cells| {
+        let cells = cells.map(|cell| format!("<td>{cell}</td>")).concat();
+        format!("<tr>{cells}</tr>")
+    });
+    let rows = rows.collect::<Vec<_>>().concat();
     if rows.is_empty() {
         return;
     }

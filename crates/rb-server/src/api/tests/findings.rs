@@ -124,24 +124,24 @@ async fn findings_are_listed_changed_and_forgotten() {
     let question = json!({"query": "disk is full"});
     let search = "/findings/org/repo/search";
     assert_eq!(trial.post(search, key, &question).await.at("/results"), json!([]));
-    let path = format!("/findings/org/repo/{one}");
+    let address = format!("/findings/org/repo/{one}");
     let patch = json!({"content": "the disk is full", "file_path": null, "finding_type": "bug"});
-    let changed = trial.patch(&path, key, &patch).await;
+    let changed = trial.patch(&address, key, &patch).await;
     assert_eq!(changed.at("/file_path"), json!("auth.py"));
     assert_eq!(changed.at("/finding_type"), json!("bug"));
     let found = trial.post(search, key, &question).await;
     assert_eq!(field(&found.at("/results"), "finding_id"), [one.as_str()], "embedded anew");
-    let wrong = trial.patch(&path, key, &json!({"content": ""})).await;
+    let wrong = trial.patch(&address, key, &json!({"content": ""})).await;
     assert_eq!(wrong.at("/detail/0/loc"), json!(["body", "content"]));
 
     let files = json!({"file_paths": ["fence.py", "other.py"]});
     let gone = trial.post("/findings/org/repo/invalidate", key, &files).await;
     assert_eq!(gone.at("/invalidated"), json!(1));
-    let deleted = trial.delete(&path, key).await;
+    let deleted = trial.delete(&address, key).await;
     assert_eq!(deleted.json, json!({"status": "deleted", "deleted": 1}));
     assert_eq!(trial.post(search, key, &question).await.at("/results"), json!([]));
-    assert_eq!(trial.delete(&path, key).await.status, StatusCode::NOT_FOUND);
-    assert_eq!(trial.patch(&path, key, &json!({})).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(trial.delete(&address, key).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(trial.patch(&address, key, &json!({})).await.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
