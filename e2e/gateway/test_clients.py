@@ -51,12 +51,6 @@ def items(seen: Seen) -> list[Any]:
     return body.get("messages") or body["input"]
 
 
-def steered_from(requests: list[Seen]) -> int:
-    """The first request with guidance about the loop, behind the standing rules of the first call."""
-    texts = [json.dumps(items(request)) for request in requests]
-    return next(at for at, text in enumerate(texts) if "same" in text and SIGN in text)
-
-
 @pytest.mark.parametrize("kind", LOOPS)
 def test_a_looping_agent_is_steered(gateway: Gateway, kind: str) -> None:
     model, run_id = f"{kind.replace(' ', '-')}-{uuid.uuid4()}", f"loop-{uuid.uuid4()}"

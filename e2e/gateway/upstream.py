@@ -23,7 +23,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 TURNS_MAX = 14
-SIGN = "ReasonBlocks"
+SIGN = "Run monitor of this workspace"
 SEARCH = {"query": "session timeout"}
 THOUGHT = "I will search for the session timeout setting."
 FINAL = "The setting does not exist under that name; I looked at the configuration instead."
@@ -80,6 +80,7 @@ def start() -> tuple[Upstream, ThreadingHTTPServer]:
 class Handler(BaseHTTPRequestHandler):
     upstream: Upstream
     protocol_version = "HTTP/1.1"
+    wbufsize = 1 << 16  # one packet for headers and body
 
     def log_message(self, *args: Any) -> None:
         pass
@@ -138,6 +139,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("request-id", "req_scripted")
         self.end_headers()
         self.wfile.write(raw)
+        self.wfile.flush()
 
     def raw(self, status: int, kind: str, chunks: list[bytes]) -> None:
         self.send_response(status)
@@ -148,6 +150,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
             self.wfile.flush()
         self.wfile.write(b"0\r\n\r\n")
+        self.wfile.flush()
 
 
 class Turn:

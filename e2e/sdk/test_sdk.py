@@ -100,6 +100,20 @@ def test_patterns_of_all_tiers_reach_the_prompt(server: Server) -> None:
         },
     }
     server.call("POST", "/v1/library/patterns", pattern)
+    # The SDK asks for E2 once, at its first thought and without a kind of failure, so the situation alone must fit.
+    shared = {
+        "tier": "e2",
+        "pattern_id": f"e2-session-{VERSION}",
+        "failure_type": "loop",
+        "context": thought,
+        "fields": {
+            "trajectory": "the same test is run again and again",
+            "diagnosis": "nothing was changed between the runs",
+            "intervention": "change one thing before running the test again",
+            "anti_pattern": "hoping for another result",
+        },
+    }
+    server.call("POST", "/v1/library/patterns", shared, key=server.operator_key)
     model = ScriptedModel(script=looping(12, thought), seen=[])
     middleware = ReasonBlocks(api_key=server.key, base_url=server.url).middleware(task=TASK)
     agent(model, middleware).invoke(question(), {"recursion_limit": 60})
@@ -116,8 +130,8 @@ def test_the_client_reads_back_what_it_wrote(server: Server) -> None:
     run_id = f"by-hand/{VERSION}"
     client = MonitorClient(api_key=server.key, base_url=server.url)
     assert client.start_run(run_id=run_id, agent_name="by hand", task=TASK, model="gpt-4o")
-    for at in range(3):
-        reply = client.log_step(run_id=run_id, step_index=at, thought="Look.", action="ls", observation="a.rs")
+    for at, action in enumerate(["ls", "cat", "grep"]):
+        reply = client.log_step(run_id=run_id, step_index=at, thought="Look.", action=action, observation=f"{at}.rs")
         assert reply is not None and reply["fired"] == []
     assert client.finish_run(run_id=run_id, outcome="success") is not None
     assert client.finish_run(run_id=run_id, outcome="failure: tests") is not None
@@ -147,7 +161,7 @@ def test_findings_are_recalled_by_meaning(server: Server) -> None:
 def test_scores_and_evaluations_come_back(server: Server) -> None:
     api = ReasonBlocksAPI(api_key=server.key, base_url=server.url)
     assert api.score_step("ok", "") == pytest.approx(0.04756, abs=1e-5)
-    assert api.retrieve_traces(context="", tier="e3", top_k=32), "the starter library is there"
+    assert api.retrieve_traces("", level="e3", top_k=32), "the starter library is there"
     api.close()
 
 

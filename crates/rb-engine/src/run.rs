@@ -14,7 +14,7 @@ use crate::gate::Gate;
 use crate::guidance::fragment::{Fragment, Item};
 use crate::guidance::render::Family;
 use crate::guidance::{Found, Lookup, Query, Source, Tier};
-use crate::monitors::{Assessment, Panel, Reading};
+use crate::monitors::{Assessment, Panel, Reading, Suite};
 use crate::record::{
     FIRST_CALL, PREVIEW_CHARS_MAX, Reply, SKIPPED_IN_FAST, StepRecord, Summary,
     THOUGHT_PREVIEW_CHARS_MAX,
@@ -321,9 +321,9 @@ impl Run {
         if !self.gate.may_speak(self.calls, state) {
             return None;
         }
-        let ranked = ranked(&self.latest, &self.panel);
+        let voices = voices(&self.latest, &self.panel);
         let mut advices =
-            ranked.into_iter().filter_map(|reading| Some((reading.monitor.id, reading.advice()?)));
+            voices.into_iter().filter_map(|reading| Some((reading.monitor.id, reading.advice()?)));
         let (monitor, text) = advices.find(|(_, text)| self.gate.is_new(text))?;
         Some(Item::Advice { source: Source::Monitor, monitor: Some(monitor), text })
     }
@@ -349,8 +349,8 @@ impl Run {
             Tier::E1 => (unwatched || self.gate.is_open(), E1_THOUGHTS, None),
             // Waits for a failure instead of being spent on the first step.
             Tier::E2 => {
-                let ranked = ranked(&self.latest, &self.panel);
-                let failure_type = ranked.first().map(|reading| reading.monitor.failure_type);
+                let voices = voices(&self.latest, &self.panel);
+                let failure_type = voices.first().map(|reading| reading.monitor.failure_type);
                 (unwatched || failure_type.is_some(), E2_THOUGHTS, failure_type)
             }
         };
@@ -406,6 +406,16 @@ fn ranked<'a>(assessment: &'a Assessment, panel: &Panel) -> Vec<&'a Reading> {
     let mut fired: Vec<&Reading> = assessment.fired().collect();
     fired.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
     fired
+}
+
+/// The readings that may speak, the most serious first. Where both suites watch, only the second does: the first counts
+/// and compares, and fires on most runs that go well.
+fn voices<'a>(assessment: &'a Assessment, panel: &Panel) -> Vec<&'a Reading> {
+    let suites = |suite: Suite| panel.monitors().any(|monitor| monitor.suite == suite);
+    let are_both = suites(Suite::Heuristic) && suites(Suite::Semantic);
+    let mut voices = ranked(assessment, panel);
+    voices.retain(|reading| !are_both || reading.monitor.suite == Suite::Semantic);
+    voices
 }
 
 #[cfg(test)]

@@ -26,7 +26,10 @@ where
             HttpsConnectorBuilder::new().with_tls_config(trusting_nobody())
         }
     };
-    let connector = secured.https_or_http().enable_http1().enable_http2().build();
+    let mut tcp = HttpConnector::new();
+    tcp.set_nodelay(true); // the end of a request must not wait for the answer to its beginning
+    tcp.enforce_http(false);
+    let connector = secured.https_or_http().enable_http1().enable_http2().wrap_connector(tcp);
     Client::builder(TokioExecutor::new()).build(connector)
 }
 

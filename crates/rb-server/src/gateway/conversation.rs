@@ -73,14 +73,6 @@ impl Conversation {
         }
     }
 
-    /// Whether a request may belong to this conversation: it has the newest one's beginning.
-    pub(super) fn is_continued_by(&self, chat: &Chat<'_>) -> bool {
-        match self.continuity(chat) {
-            Continuity::Retry | Continuity::Continues { .. } => true,
-            Continuity::First | Continuity::Edited { .. } | Continuity::Compacted => false,
-        }
-    }
-
     /// Reads what is new in a request and remembers the request. What was there before is not read again, and a
     /// history that the client made anew holds nothing new.
     pub(super) fn take<'a>(

@@ -169,7 +169,7 @@ impl Body for Passing {
                     return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(PING)))));
                 }
                 // In the middle of an event nothing may be said; the timer must be looked at again.
-                drop(ping.timer.as_mut().poll(cx));
+                let _ = ping.timer.as_mut().poll(cx);
                 Poll::Pending
             }
         }

@@ -34,7 +34,7 @@ async fn create(
     project: &str,
     out: &mut Out,
 ) -> Result<Exit> {
-    let (secret, row) = make(kind, org, project, name, now_ms())?;
+    let (secret, row) = make(kind, org, project, name)?;
     let shown = harmless(&secret).into_owned();
     store.apply(vec![Change::PutKey(Box::new(row))]).await?;
     out.plain_result(&format!("{shown}\n"))?;
@@ -60,7 +60,7 @@ async fn list(store: &dyn Store, json: bool, out: &mut Out) -> Result<Exit> {
             None => String::new(),
         };
         out.result(&format!(
-            "{BOLD}{}{BOLD:#}  {}…  {} / {}  {}  {DIM}{}{DIM:#}{revoked}\n",
+            "{BOLD}{}{BOLD:#}  {}  {} / {}  {}  {DIM}{}{DIM:#}{revoked}\n",
             harmless(&key.key_id),
             harmless(&key.shown),
             harmless(&key.org),
@@ -88,8 +88,9 @@ fn as_json(key: &KeyRow) -> serde_json::Value {
 async fn revoke(store: &dyn Store, wanted: &str, out: &mut Out) -> Result<Exit> {
     let keys = store.keys().await?;
     let fits = |key: &&KeyRow| {
-        let shown = wanted.starts_with(&key.shown) && !key.shown.is_empty();
-        key.key_id == wanted || key.name == wanted || key.shown == wanted || shown
+        let beginning = key.shown.trim_end_matches('…');
+        let is_the_key = !beginning.is_empty() && wanted.starts_with(beginning);
+        key.key_id == wanted || key.name == wanted || is_the_key
     };
     let fitting: Vec<&KeyRow> = keys.iter().filter(fits).collect();
     let [key] = fitting.as_slice() else {
