@@ -29,7 +29,7 @@ pub(crate) struct Trial {
     /// Of the organisation `globex`.
     pub(crate) globex: String,
     raw: RawConfig,
-    _dir: Arc<tempfile::TempDir>,
+    dir: Arc<tempfile::TempDir>,
 }
 
 /// What came back.
@@ -71,7 +71,7 @@ impl Trial {
         let [acme, alpha, globex] = secrets.try_into().unwrap();
         let app = App::new(raw.clone().check().unwrap(), store).await.unwrap();
         let router = api::router(Shared::clone(&app));
-        Self { app, router, acme, alpha, globex, raw, _dir: Arc::new(dir) }
+        Self { app, router, acme, alpha, globex, raw, dir: Arc::new(dir) }
     }
 
     /// Another server on the same database, with nothing in memory.
@@ -80,15 +80,7 @@ impl Trial {
         let app = App::new(config, Arc::clone(self.store())).await.unwrap();
         let router = api::router(Shared::clone(&app));
         let (acme, alpha, globex) = (self.acme.clone(), self.alpha.clone(), self.globex.clone());
-        Self {
-            app,
-            router,
-            acme,
-            alpha,
-            globex,
-            raw: self.raw.clone(),
-            _dir: Arc::clone(&self._dir),
-        }
+        Self { app, router, acme, alpha, globex, raw: self.raw.clone(), dir: Arc::clone(&self.dir) }
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
