@@ -139,7 +139,7 @@ impl AnswerReader {
         match self.form {
             Form::Stream(framer) => framer.finish(&mut |event| take(dialect, draft, event)),
             Form::Body(body) => {
-                if let Some(value) = Value::parse(body.trim_ascii_start()) {
+                if let Some(value) = Value::parse(&body) {
                     (dialect.on_body)(draft, value);
                 }
             }

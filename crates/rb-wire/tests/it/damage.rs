@@ -49,6 +49,12 @@ fn one_byte_more_less_or_other_breaks_no_law() {
 }
 
 #[test]
+fn what_broke_a_law_once_breaks_it_no_more() {
+    // A form feed is white space to Rust and none to JSON.
+    laws::answer(b"\x0c\x0c,,");
+}
+
+#[test]
 fn no_depth_of_nesting_breaks_a_law() {
     for (open, close) in
         [("[", "]"), (r#"{"content":["#, "]}"), (r#"[{"type":"text","content":"#, "}]")]
