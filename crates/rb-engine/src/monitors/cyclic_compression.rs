@@ -13,16 +13,18 @@
 //! **Blind spots.** A host that cuts the conversation without leaving a trace in the text.
 
 use std::collections::VecDeque;
+use std::sync::LazyLock;
 
 use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite};
 use crate::act::Kind;
 use crate::evidence::Evidence;
 use crate::facts::Facts;
 use crate::meaning::Vector;
+use crate::phrases::Phrases;
 use crate::scene::{Past, Scene};
 use crate::seen::SeenOnce;
 use crate::step::StepIndex;
-use crate::text::{head, is_blank};
+use crate::text::{head, is_blank, searchable};
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
     id: "cyclic_compression",
@@ -105,7 +107,7 @@ impl CyclicCompression {
         self.steps += 1.0;
         if let Some(thought) = &scene.thought {
             let recent = past.recent.iter().rev().take(8).filter_map(|p| p.thought.as_ref());
-            let alike = recent.map(|earlier| earlier.cosine(thought)).fold(0.0, f64::max);
+            let alike = thought.closest(recent);
             self.same_thoughts += ((alike - SAME_THOUGHT) / (1.0 - SAME_THOUGHT)).max(0.0);
         }
         if self.after.is_none() && !matches!(act.kind, Kind::Message | Kind::Think) {
@@ -170,8 +172,8 @@ fn says_compacted(text: &str) -> bool {
         "summary of the conversation so far",
         "previous context has been",
     ];
-    let low = head(text, 1_500).to_lowercase();
-    SIGNS.iter().any(|sign| low.contains(sign))
+    static ANY: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&SIGNS));
+    ANY.any_in(&searchable(head(text, 1_500)))
 }
 
 /// The thought sums up where things stand.
@@ -194,8 +196,8 @@ fn sums_up(thought: &str) -> bool {
         "let me summarize",
         "let me take stock",
     ];
-    let low = head(thought, 800).to_lowercase();
-    SIGNS.iter().any(|sign| low.contains(sign))
+    static ANY: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&SIGNS));
+    ANY.any_in(&searchable(head(thought, 800)))
 }
 
 fn advice(seen: &Evidence) -> String {

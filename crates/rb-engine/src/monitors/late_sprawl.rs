@@ -82,8 +82,7 @@ impl Monitor for LateSprawl {
 
 fn opens_direction(scene: &Scene, past: &Past) -> bool {
     let unknown = scene.familiar.is_some_and(|known| known < FAMILIAR);
-    let alike = past.recent.iter().map(|p| p.meaning.cosine(&scene.meaning)).fold(0.0, f64::max);
-    unknown && alike < UNLIKE
+    unknown && scene.meaning.closest(past.recent.iter().map(|act| &act.meaning)) < UNLIKE
 }
 
 fn advice(seen: &Evidence) -> String {

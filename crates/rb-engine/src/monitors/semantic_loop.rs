@@ -230,12 +230,12 @@ fn reworded(
             p.kind == Kind::Search && p.scope == scope && p.changes_before == past.changes;
         let same_answer =
             p.result_key == act.outcome.result_key || (p.found_nothing && scene.found_nothing);
-        let same_thing = p.meaning.cosine(&scene.meaning) >= SAME_MEANING;
-        let other_words = p.query.as_deref().is_some_and(|earlier| words_differ(earlier, query));
+        let same_thing = || p.meaning.cosine(&scene.meaning) >= SAME_MEANING;
+        let other_words = || p.query.as_deref().is_some_and(|earlier| words_differ(earlier, query));
         if same_place
             && same_answer
-            && same_thing
-            && other_words
+            && same_thing()
+            && other_words()
             && !wordings.contains(&p.loose_key)
         {
             wordings.push(p.loose_key);

@@ -13,13 +13,16 @@
 //!
 //! **Blind spots.** Whether the check was a good one. A program that is run counts, whatever it prints.
 
+use std::sync::LazyLock;
+
 use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite};
 use crate::act::{Act, FileRef, Kind, Outcome};
 use crate::claims;
 use crate::evidence::Evidence;
 use crate::facts::Facts;
+use crate::phrases::Phrases;
 use crate::step::StepIndex;
-use crate::text::{Label, head};
+use crate::text::{Label, searchable};
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
     id: "verification_skip",
@@ -136,9 +139,8 @@ fn could_not_run(answer: &str, outcome: &Outcome) -> bool {
         "no such file",
         "is not recognized",
     ];
-    let low = head(answer, 600).to_lowercase();
-    outcome.exit_code == Some(127)
-        || (answer.len() < 600 && SIGNS.iter().any(|sign| low.contains(sign)))
+    static ANY: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&SIGNS));
+    outcome.exit_code == Some(127) || (answer.len() < 600 && ANY.any_in(&searchable(answer)))
 }
 
 fn advice(seen: &Evidence) -> String {
