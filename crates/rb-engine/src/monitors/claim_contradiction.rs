@@ -204,19 +204,34 @@ fn thing_print(thing: &str) -> u64 {
 
 fn advice(seen: &Evidence) -> String {
     let steps = seen.steps_in_words();
-    match seen.kind {
-        "tests_fail" => format!(
+    let thing = seen.path.as_deref().unwrap_or("the file");
+    match (seen.kind, seen.goes_on()) {
+        ("tests_fail", false) => format!(
             "the tests were said to pass, but the newest test run shows failures ({steps}). It may help to read that output \
              once more, and to run the tests again before building on the claim."
         ),
-        "was_shown" => format!(
-            "`{}` was said to be missing ({steps}), but a look at it was answered earlier in this run. It may help to check the \
-             name and where it was looked for.",
-            seen.path.as_deref().unwrap_or("the file")
+        ("tests_fail", true) => format!(
+            "once more the tests were said to pass while the newest test run shows failures ({steps}), after an earlier \
+             notice. Whoever reads the claim will rely on it. Ways out: run the tests and quote their last line, or name the \
+             tests that fail and why they may."
         ),
-        _ => format!(
+        ("was_shown", false) => format!(
+            "`{thing}` was said to be missing ({steps}), but a look at it was answered earlier in this run. It may help to check \
+             the name and where it was looked for."
+        ),
+        ("was_shown", true) => format!(
+            "`{thing}` was said to be missing ({steps}), though this run has seen it; an earlier notice was about the same kind \
+             of claim. What is built on it would be made twice or in the wrong place. Ways out: look at it once more now, or \
+             take the claim back."
+        ),
+        (_, false) => format!(
             "two statements contradict each other ({steps}), and nothing was observed between them that would explain the \
              change. It may help to say which of them holds, and what shows it."
+        ),
+        (_, true) => format!(
+            "statements contradict each other again ({steps}), after an earlier notice and with nothing observed between. One of \
+             them is wrong, and what rests on it too. Ways out: find the one observation that decides, or mark the point as \
+             unknown and go on without it."
         ),
     }
 }

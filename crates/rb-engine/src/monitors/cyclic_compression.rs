@@ -201,19 +201,26 @@ fn sums_up(thought: &str) -> bool {
 }
 
 fn advice(seen: &Evidence) -> String {
-    let steps = seen.steps_in_words();
-    if seen.kind == "done_before_the_cut" {
-        return format!(
-            "{} of the {} acts since the conversation was cut ({}) repeat what was done before it. The results are likely to \
-             be the same. It may help to note what is already known and go on from the first open point.",
-            seen.count,
-            seen.limit.unwrap_or_default(),
-            seen.span_in_words()
-        );
+    let (count, limit) = (seen.count, seen.limit.unwrap_or_default());
+    let (steps, span) = (seen.steps_in_words(), seen.span_in_words());
+    match (seen.kind, seen.goes_on()) {
+        ("done_before_the_cut", false) => format!(
+            "{count} of the {limit} acts since the conversation was cut ({span}) repeat what was done before it. The results \
+             are likely to be the same. It may help to note what is already known and go on from the first open point."
+        ),
+        ("done_before_the_cut", true) => format!(
+            "again {count} of {limit} acts since a cut of the conversation ({span}) repeat earlier work, after an earlier \
+             notice. Each cut now costs the same work once more. Ways out: keep a short list of what is done and what it \
+             showed where it survives a cut, or finish with what there is."
+        ),
+        (_, false) => format!(
+            "the same state was summed up {count} times with little learned between ({steps}). It may help to leave the \
+             summary as it is and take the next open point: the smallest step that would change it."
+        ),
+        (_, true) => format!(
+            "the same state is still being summed up after an earlier notice, {count} times by now ({steps}). Another summary \
+             will say what the last one said. Ways out: do the first open point without planning it again, or hand over with \
+             the summary as the result."
+        ),
     }
-    format!(
-        "the same state was summed up {} times with little learned between ({steps}). It may help to leave the summary as it \
-         is and take the next open point: the smallest step that would change it.",
-        seen.count
-    )
 }

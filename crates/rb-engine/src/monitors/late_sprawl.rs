@@ -86,11 +86,17 @@ fn opens_direction(scene: &Scene, past: &Past) -> bool {
 }
 
 fn advice(seen: &Evidence) -> String {
+    let (count, limit) = (seen.count, seen.limit.unwrap_or_default());
+    let steps = seen.steps_in_words();
+    if seen.goes_on() {
+        return format!(
+            "new directions keep opening after an earlier notice: {count} of the last {limit} acts, most recently {steps}. The \
+             work had been changed and checked before that, and each further direction puts it at risk. Ways out: finish \
+             with the state that was checked, or name the one direction the task still needs and leave the others."
+        );
+    }
     format!(
-        "{} of the last {} acts opened a new direction (most recently {}), after the work had been changed and checked. It \
-         may help to list what the task still needs, and to leave aside what does not serve it.",
-        seen.count,
-        seen.limit.unwrap_or_default(),
-        seen.steps_in_words()
+        "{count} of the last {limit} acts opened a new direction (most recently {steps}), after the work had been changed and \
+         checked. It may help to list what the task still needs, and to leave aside what does not serve it."
     )
 }

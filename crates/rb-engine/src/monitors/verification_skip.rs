@@ -146,14 +146,20 @@ fn could_not_run(answer: &str, outcome: &Outcome) -> bool {
 fn advice(seen: &Evidence) -> String {
     let file =
         seen.path.as_deref().map_or_else(String::new, |file| format!(", most recently `{file}`"));
+    let steps = seen.steps_in_words();
+    let changes = match seen.count {
+        1 => "one change was made".to_owned(),
+        more => format!("{more} changes were made"),
+    };
+    if seen.goes_on() {
+        return format!(
+            "the work was called done again after an earlier notice, and still {changes} that nothing has checked{file} \
+             ({steps}). Whether it works is unknown. Ways out: one short check now, be it reading the change once more, or a \
+             final report that says plainly what was not checked and why."
+        );
+    }
     format!(
-        "the work was called done, but {} since the last check{file} ({}) and nothing has looked at the result. Running \
-         the tests, building, running the program or reading the change once more would show whether it holds.",
-        if seen.count == 1 {
-            "one change was made".to_owned()
-        } else {
-            format!("{} changes were made", seen.count)
-        },
-        seen.steps_in_words()
+        "the work was called done, but {changes} since the last check{file} ({steps}) and nothing has looked at the result. \
+         Running the tests, building, running the program or reading the change once more would show whether it holds."
     )
 }
