@@ -43,7 +43,7 @@ impl Figures {
 }
 
 fn sentences(row: &Value) -> String {
-    let mut said = format!(
+    let fires = format!(
         "Fires on {} successful and {} failed runs.",
         share(&row["fires_on_successes"]),
         share(&row["fires_on_failures"])
@@ -53,21 +53,21 @@ fn sentences(row: &Value) -> String {
             format!("{} planted {}", share(kind), kind["planted"].as_str().unwrap_or("faults"))
         })
         .collect();
-    match planted.as_slice() {
-        [] => said.push_str(" No planted fault is its business."),
-        all => said.push_str(&format!(" Finds {}.", all.join(", "))),
-    }
+    let finds = match planted.as_slice() {
+        [] => "No planted fault is its business.".to_owned(),
+        all => format!("Finds {}.", all.join(", ")),
+    };
     let labels = &row["near_labels"];
-    if labels.is_null() {
-        said.push_str(" No alarm in runs with labels.");
+    let precision = if labels.is_null() {
+        "No alarm in runs with labels.".to_owned()
     } else {
         let chance = percent(labels["at_random"].as_f64().unwrap_or_default());
-        said.push_str(&format!(
-            " Precision: {} alarms are near a label; at random it would be {chance}.",
+        format!(
+            "Precision: {} alarms are near a label; at random it would be {chance}.",
             share(labels)
-        ));
-    }
-    said
+        )
+    };
+    [fires, finds, precision].join(" ")
 }
 
 /// "3 % of 614", or "none of 0".

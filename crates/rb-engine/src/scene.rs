@@ -312,12 +312,12 @@ fn waits(step: &Step<'_>, act: &Act) -> bool {
         "building",
         "processing",
     ];
+    static ASKS_IN: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&ASKS));
+    static WAIT_IN: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&WAIT));
     if step.observation.len() > 400 || matches!(act.kind, Kind::Message | Kind::Edit | Kind::Search)
     {
         return false;
     }
-    static ASKS_IN: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&ASKS));
-    static WAIT_IN: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&WAIT));
     WAIT_IN.any_in(&searchable(step.observation))
         && (ASKS_IN.any_in(&searchable(step.tool()))
             || act.commands.iter().any(|command| ASKS_IN.any_in(command)))
@@ -357,6 +357,7 @@ fn says_nothing_found(answer: &str, act: &Act) -> bool {
         "no records",
         "does not exist",
     ];
+    static ANY: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&SIGNS));
     if !matches!(act.kind, Kind::Read | Kind::Search | Kind::Run) {
         return false;
     }
@@ -364,7 +365,6 @@ fn says_nothing_found(answer: &str, act: &Act) -> bool {
     if short.is_empty() || act.outcome.is_empty {
         return act.kind == Kind::Search;
     }
-    static ANY: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&SIGNS));
     let bare = matches!(short, "[]" | "{}" | "null" | "None");
     bare || (short.len() < 300 && ANY.any_in(&searchable(short)))
 }
