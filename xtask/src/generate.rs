@@ -1,7 +1,7 @@
 //! Pages that are written from the code, checked in, and compared: `cargo xtask gen [--check]`.
 //!
 //! `docs/monitors.md` comes from the table of monitors and from the opening comment of each monitor's file, so
-//! there is one place to write either.
+//! there is one place to write either. What was measured comes from `docs/figures.json`.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -12,6 +12,7 @@ use rb_engine::rules::Rules;
 use rb_engine::step::{Input, Step};
 use rb_engine::weights::{Profile, Weights};
 
+use crate::figures::Figures;
 use crate::{out, shell};
 
 /// A page and how it is written.
@@ -69,12 +70,15 @@ fn monitors() -> Result<String> {
          (worst), and it has fired when the reading reaches its threshold. The composite of a suite is the sum \
          of its readings, each times its weight in the profile.\n",
     );
+    let figures = Figures::read()?;
+    write!(page, "\n{}\n", figures.introduction())?;
     for suite in [Suite::Heuristic, Suite::Semantic] {
         let rows: Vec<&MonitorSpec> = ALL.into_iter().filter(|spec| spec.suite == suite).collect();
         write!(page, "\n## Suite `{}`\n\n{}\n\n", suite.name(), about(suite))?;
         page.push_str(&table(&rows)?);
         for spec in rows {
             write!(page, "\n### `{}`\n\n{}", spec.id, opening_comment(spec)?)?;
+            write!(page, "\n**Figures.** {}\n", figures.of(spec.id))?;
             if let Some(advice) = sample_advice(spec) {
                 write!(page, "\n**What the agent is told**, for example:\n\n> {advice}\n")?;
             }

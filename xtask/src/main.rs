@@ -6,6 +6,8 @@ use anyhow::{Result, bail};
 
 /// Measurements; never tests.
 mod bench;
+/// What was measured of each monitor, in sentences.
+mod figures;
 /// Pages that are written from the code.
 mod generate;
 /// What is printed, and how long it took.

@@ -25,19 +25,30 @@ const _: () = assert!(ROWS.len() == SCALES.len());
 /// Zero when no word is known. Reads at most [`PIECES_MAX`](crate::PIECES_MAX) pieces and
 /// [`TEXT_BYTES_MAX`](crate::TEXT_BYTES_MAX) bytes.
 pub fn embed(text: &str) -> Vector {
+    let pieces = Pieces::of(text);
     let mut sums = [0.0_f32; DIMS];
-    for row in Pieces::of(text).rows() {
-        let row = usize::from(*row);
-        add_scaled(&mut sums, &ROWS[row], f32::from_le_bytes(SCALES[row]));
+    // So many sums stay in registers while all rows go by; each is still added up in the order of the text.
+    for (block, sums) in sums.as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
+        *sums = sum_of(pieces.rows(), block);
     }
     // The mean and the sum point the same way.
     Vector::from_values(sums)
 }
 
-fn add_scaled(sums: &mut [f32; DIMS], row: &[u8; DIMS], scale: f32) {
-    for (sum, byte) in sums.iter_mut().zip(row) {
-        *sum += f32::from(byte.cast_signed()) * scale;
+/// Dimensions that are added up together.
+const BLOCK: usize = 32;
+
+fn sum_of(rows: &[u16], block: usize) -> [f32; BLOCK] {
+    let mut sums = [0.0_f32; BLOCK];
+    for row in rows {
+        let row = usize::from(*row);
+        let scale = f32::from_le_bytes(SCALES[row]);
+        let bytes = &ROWS[row].as_chunks::<BLOCK>().0[block];
+        for (sum, byte) in sums.iter_mut().zip(bytes) {
+            *sum += f32::from(byte.cast_signed()) * scale;
+        }
     }
+    sums
 }
 
 #[cfg(test)]

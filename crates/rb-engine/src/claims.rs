@@ -2,15 +2,14 @@
 //!
 //! Word lists over short sentences. What asks, plans, supposes, quotes or denies asserts nothing.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use crate::phrases::Phrases;
 use crate::seen::print_of;
-use crate::text::{fingerprint, head, is_word};
+use crate::sentences::{SENTENCE_WORDS_MAX, Said, sentences, words};
+use crate::text::{fingerprint, head, is_word, searchable};
 
-/// Only so much of a thought is read for claims, from its end: conclusions stand there.
-const READ_BYTES: usize = 4_000;
-/// Longer sentences argue, they do not state.
-const SENTENCE_WORDS_MAX: usize = 45;
 /// A statement that can be held against another is short, and about something.
 const STATEMENT_WORDS_MAX: usize = 16;
 const STATEMENT_CONTENT_MIN: usize = 2;
@@ -46,71 +45,28 @@ enum Role {
     Content,
 }
 
-/// The lists above, sorted: every word of every thought is looked up here.
-static ROLES: LazyLock<Vec<(&str, Role)>> = LazyLock::new(|| {
-    let of = |words: &'static [&'static str], role| words.iter().map(move |word| (*word, role));
-    let mut roles: Vec<_> = of(NOT_YET, Role::NotYet)
-        .chain(of(DENIALS, Role::Denial))
-        .chain(of(SMALL, Role::Small))
-        .collect();
-    roles.sort_unstable_by_key(|(word, _)| *word);
+/// The lists above by first letter: every word of every short sentence is looked up here.
+static ROLES: LazyLock<[Vec<(&str, Role)>; 26]> = LazyLock::new(|| {
+    let mut roles = [const { Vec::new() }; 26];
+    for (words, role) in [(NOT_YET, Role::NotYet), (DENIALS, Role::Denial), (SMALL, Role::Small)] {
+        for word in words {
+            if let Some(row) = letter(word).and_then(|letter| roles.get_mut(letter)) {
+                row.push((*word, role));
+            }
+        }
+    }
     roles
 });
 
+/// The place of the first letter in the alphabet; none for what begins otherwise.
+fn letter(word: &str) -> Option<usize> {
+    word.bytes().next().and_then(|first| first.checked_sub(b'a')).map(usize::from)
+}
+
 fn role(word: &str) -> Role {
-    ROLES
-        .binary_search_by_key(&word, |(known, _)| known)
-        .ok()
-        .map_or(Role::Content, |at| ROLES[at].1)
-}
-
-/// Calls back with each sentence: in lower case, what stands in quotation marks left out, and its words.
-pub(crate) fn each_sentence(thought: &str, mut found: impl FnMut(&str, &[&str])) {
-    let start = thought.ceil_char_boundary(thought.len().saturating_sub(READ_BYTES));
-    for sentence in sentences(&thought[start..]) {
-        if sentence.ends_with('?') {
-            continue;
-        }
-        let low = unquoted(head(sentence, 400).to_lowercase());
-        let words: Vec<&str> = words(&low).collect();
-        if !words.is_empty() && words.len() <= SENTENCE_WORDS_MAX {
-            found(&low, &words);
-        }
-    }
-}
-
-/// A dot ends a sentence only before a space: `settings.yaml` goes on.
-fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        while !rest.is_empty() {
-            let ends = |(at, c): &(usize, char)| match c {
-                '\n' | ';' => true,
-                '.' | '!' | '?' => !rest[at + 1..].starts_with(|next: char| !next.is_whitespace()),
-                _ => false,
-            };
-            let len =
-                rest.char_indices().find(ends).map_or(rest.len(), |(at, c)| at + c.len_utf8());
-            let sentence = rest[..len].trim();
-            rest = &rest[len..];
-            if !sentence.is_empty() {
-                return Some(sentence);
-            }
-        }
-        None
-    })
-}
-
-/// Without what stands between double quotation marks: somebody else's words.
-fn unquoted(sentence: String) -> String {
-    if !sentence.contains(['"', '“', '”']) {
-        return sentence;
-    }
-    sentence.split(['"', '“', '”']).step_by(2).collect::<Vec<_>>().join(" ")
-}
-
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !(is_word(c) || c == '\'')).filter(|word| !word.is_empty())
+    let row = letter(word).and_then(|letter| ROLES.get(letter));
+    let known = row.and_then(|row| row.iter().find(|(known, _)| *known == word));
+    known.map_or(Role::Content, |(_, role)| *role)
 }
 
 fn is_plain<'a>(words: impl IntoIterator<Item = &'a str>) -> bool {
@@ -151,7 +107,7 @@ pub(crate) fn hands_over(thought: &str) -> bool {
 }
 
 /// The agent says that the tests pass.
-pub(crate) fn says_tests_pass(thought: &str) -> bool {
+pub(crate) fn says_tests_pass(thought: &str, said: &Said) -> bool {
     const PASS: [&str; 9] = [
         "pass",
         "passes",
@@ -185,18 +141,24 @@ pub(crate) fn says_tests_pass(thought: &str) -> bool {
     ];
     const EXCUSES: [&str; 6] =
         ["unrelated", "pre-existing", "preexisting", "expected fail", "flaky", "criteria"];
-    let excused = head(thought, 2_000).to_lowercase();
-    if EXCUSES.iter().any(|excuse| excused.contains(excuse)) {
+    static TESTS_IN: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&TESTS));
+    static PASS_IN: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&PASS));
+    static EXCUSES_IN: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&EXCUSES));
+    let is_about = |text: &str| TESTS_IN.any_in(text) && PASS_IN.any_in(text);
+    if !is_about(said.text()) || EXCUSES_IN.any_in(&searchable(head(thought, 2_000))) {
         return false;
     }
     let mut pass = false;
-    each_sentence(thought, |sentence, _| {
+    said.each(SENTENCE_WORDS_MAX, |sentence, _| {
+        if pass || !is_about(sentence) {
+            return;
+        }
         let sentence = without_praise(sentence);
         let all: Vec<&str> = words(&sentence).collect();
         if all.iter().any(|word| PART.contains(word)) || is_denied(&all) {
             return;
         }
-        pass |= sentence.split(',').any(|clause| {
+        pass = sentence.split(',').any(|clause| {
             let words: Vec<&str> = words(clause).collect();
             let tests = words.iter().position(|word| TESTS.contains(word));
             let passes = words.iter().position(|word| PASS.contains(word));
@@ -210,9 +172,8 @@ pub(crate) fn says_tests_pass(thought: &str) -> bool {
 }
 
 /// "without failures" and the like say yes, not no.
-fn without_praise(sentence: &str) -> String {
-    let mut sentence = sentence.to_owned();
-    for praise in [
+fn without_praise(sentence: &str) -> Cow<'_, str> {
+    const PRAISE: [&str; 10] = [
         "without any failures",
         "without failures",
         "without any errors",
@@ -223,14 +184,18 @@ fn without_praise(sentence: &str) -> String {
         "0 failures",
         "0 failed",
         "no errors",
-    ] {
-        sentence = sentence.replace(praise, "");
+    ];
+    let mut sentence = Cow::Borrowed(sentence);
+    for praise in PRAISE {
+        if sentence.contains(praise) {
+            sentence = sentence.replace(praise, "").into();
+        }
     }
     sentence
 }
 
 /// Names of things that the agent says are not there.
-pub(crate) fn each_missing(thought: &str, mut found: impl FnMut(&str)) {
+pub(crate) fn each_missing(said: &Said, mut found: impl FnMut(&str)) {
     const SIGNS: [&str; 24] = [
         "does not exist",
         "doesn't exist",
@@ -257,11 +222,11 @@ pub(crate) fn each_missing(thought: &str, mut found: impl FnMut(&str)) {
         "no results for",
         "was never created",
     ];
-    let low = thought.to_lowercase();
-    if !SIGNS.iter().any(|sign| low.contains(sign)) {
+    static ANY: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&SIGNS));
+    if !ANY.any_in(said.text()) {
         return;
     }
-    each_sentence(thought, |sentence, words| {
+    said.each(SENTENCE_WORDS_MAX, |sentence, words| {
         let sign = SIGNS.iter().find_map(|sign| sentence.find(sign).map(|at| (at, sign.len())));
         let Some((at, len)) = sign
             .filter(|_| is_plain(words.iter().copied().take(8).filter(|word| *word != "could")))
@@ -305,18 +270,35 @@ pub(crate) fn names_a_thing(word: &str) -> bool {
         && (is_file || (has(|c| c.is_ascii_digit()) && has(char::is_alphabetic)))
 }
 
-/// What a sentence states: a fingerprint of what it is about, and what it says of it.
+/// Calls back with what each sentence states: a fingerprint of what it is about, and what it says of it.
 ///
 /// An answer is about "the answer" and says its words. Any other short, plain sentence is about its own words and says
 /// yes or no to them. Numbers are part of the words: another value is another statement, not the opposite.
-pub(crate) fn statement(sentence: &str, words: &[&str]) -> Option<(u64, String)> {
-    for opening in ["final answer is", "final answer:", "the answer is", "answer:"] {
-        if let Some((before, answer)) = sentence.split_once(opening)
-            && before.len() < 40
-        {
-            return answer_of(answer).map(|answer| (fingerprint("the answer"), answer));
+pub(crate) fn each_statement(said: &Said, mut found: impl FnMut(u64, Cow<'static, str>)) {
+    // Only an answer may be long, and most thoughts give none.
+    let answers = said.text().contains("answer");
+    let words_max = if answers { SENTENCE_WORDS_MAX } else { STATEMENT_WORDS_MAX };
+    said.each(words_max, |sentence, words| {
+        let given = if answers { answer_after(sentence) } else { None };
+        let stated = match given {
+            Some(answer) => answer_of(answer).map(|it| (fingerprint("the answer"), it.into())),
+            None => yes_or_no(words),
+        };
+        if let Some((subject, says)) = stated {
+            found(subject, says);
         }
-    }
+    });
+}
+
+/// What follows where a sentence begins to give an answer.
+fn answer_after(sentence: &str) -> Option<&str> {
+    ["final answer is", "final answer:", "the answer is", "answer:"].iter().find_map(|opening| {
+        let (before, answer) = sentence.split_once(opening)?;
+        (before.len() < 40).then_some(answer)
+    })
+}
+
+fn yes_or_no(words: &[&str]) -> Option<(u64, Cow<'static, str>)> {
     if words.len() > STATEMENT_WORDS_MAX {
         return None;
     }
@@ -334,7 +316,7 @@ pub(crate) fn statement(sentence: &str, words: &[&str]) -> Option<(u64, String)>
         }
     }
     let says = if denied { "no" } else { "yes" };
-    (content >= STATEMENT_CONTENT_MIN).then(|| (subject, says.to_owned()))
+    (content >= STATEMENT_CONTENT_MIN).then_some((subject, says.into()))
 }
 
 /// The answer itself: up to the first clause, letters and digits only. Pointers ("in the table") are none.
@@ -374,16 +356,21 @@ pub(crate) fn corrections(thought: &str) -> u32 {
         "i overlooked",
     ];
     const OPENERS: [&str; 6] = ["wait", "actually", "hmm", "hold on", "no wait", "oh"];
-    let low = thought.to_lowercase();
-    let takes_back = BACK.iter().any(|phrase| low.contains(phrase));
+    static BACK_IN: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&BACK));
+    static OPENERS_IN: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&OPENERS));
+    let low = searchable(thought);
+    let takes_back = BACK_IN.any_in(&low);
+    if !takes_back && !OPENERS_IN.any_in(&low) {
+        return 0;
+    }
     let mut count = 0_u32;
     for sentence in low.split(['.', '!', '?', '\n', ';', '(', ')']) {
         let sentence = sentence.trim_start_matches(|c: char| !is_word(c));
         let opens = |opener: &&str| {
             sentence.strip_prefix(*opener).is_some_and(|rest| !rest.starts_with(is_word))
         };
-        let back = |phrase: &&str| sentence.contains(*phrase);
-        count += u32::from(OPENERS.iter().any(opens) || (takes_back && BACK.iter().any(back)));
+        let counts = OPENERS.iter().any(opens) || (takes_back && BACK_IN.any_in(sentence));
+        count += u32::from(counts);
     }
     count
 }
@@ -427,7 +414,7 @@ mod tests {
             ("The fixture passes a Decimal into the tests.", false),
         ];
         for (thought, pass) in cases {
-            assert_eq!(says_tests_pass(thought), pass, "{thought}");
+            assert_eq!(says_tests_pass(thought, &Said::of(thought)), pass, "{thought}");
         }
     }
 
@@ -449,7 +436,7 @@ mod tests {
         ];
         for (thought, thing) in cases {
             let mut found = None;
-            each_missing(thought, |thing| found = Some(thing.to_owned()));
+            each_missing(&Said::of(thought), |thing| found = Some(thing.to_owned()));
             assert_eq!(found.as_deref(), thing, "{thought}");
         }
     }
@@ -458,7 +445,7 @@ mod tests {
     fn statements_are_about_their_words() {
         let of = |sentence: &str| {
             let mut stated = None;
-            each_sentence(sentence, |sentence, words| stated = statement(sentence, words));
+            each_statement(&Said::of(sentence), |subject, says| stated = Some((subject, says)));
             stated
         };
         let opposite = |a: &str, b: &str| match (of(a), of(b)) {

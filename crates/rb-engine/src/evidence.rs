@@ -70,6 +70,11 @@ impl Evidence {
         Self { phrase: name(phrase), ..self }
     }
 
+    /// It goes on although an advice about it was shown: time for a plainer word.
+    pub fn goes_on(&self) -> bool {
+        self.earlier > 0
+    }
+
     /// "step 4", "steps 4 and 7", "steps 4, 7 and 9".
     pub fn steps_in_words(&self) -> String {
         match self.steps.as_slice() {

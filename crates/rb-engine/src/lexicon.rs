@@ -7,9 +7,7 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use aho_corasick::packed::Searcher;
-use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, Match, MatchKind, Span};
-
+use crate::phrases::Finder;
 use crate::text::{LOWERED_TO_ASCII, has_any, is_space, is_word, searchable, word_count};
 
 /// What a word of a thought counts for.
@@ -81,48 +79,6 @@ static IN_THOUGHT: LazyLock<[Option<Finder>; GROUPS.len()]> =
     LazyLock::new(|| GROUPS.map(|group| Finder::new(WORDS[group].iter().map(|(word, _)| word))));
 static FAILURE: LazyLock<Option<Finder>> = LazyLock::new(|| Finder::new(FAILURES.iter()));
 static TEST_MARK: LazyLock<Option<Finder>> = LazyLock::new(|| Finder::new(TEST_MARKS.iter()));
-
-/// Finds the words of a list in lower-case text. Where no word begins another, it finds every occurrence.
-enum Finder {
-    /// By vector instructions: many bytes at a time.
-    Packed(Box<Searcher>),
-    /// Byte by byte, for processors without them.
-    Automaton(Box<AhoCorasick>),
-}
-
-impl Finder {
-    /// `None` cannot happen for these short lists; readers then see no word at all instead of a panic.
-    fn new<'w>(words: impl Iterator<Item = &'w &'w str> + Clone) -> Option<Self> {
-        match Searcher::new(words.clone()) {
-            Some(searcher) => Some(Self::Packed(Box::new(searcher))),
-            None => Self::automaton(words),
-        }
-    }
-
-    fn automaton<'w>(words: impl Iterator<Item = &'w &'w str>) -> Option<Self> {
-        let mut builder = AhoCorasick::builder();
-        builder.kind(Some(AhoCorasickKind::DFA)).match_kind(MatchKind::LeftmostFirst);
-        Some(Self::Automaton(Box::new(builder.build(words).ok()?)))
-    }
-
-    /// The first word that begins at `from` or later.
-    fn find(&self, text: &str, from: usize) -> Option<Match> {
-        match self {
-            Self::Packed(searcher) => searcher.find_in(text, Span { start: from, end: text.len() }),
-            Self::Automaton(automaton) => automaton.find(Input::new(text).range(from..)),
-        }
-    }
-
-    /// Every place where a word begins.
-    fn all<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Match> + 't {
-        let mut from = 0;
-        std::iter::from_fn(move || {
-            let hit = self.find(text, from)?;
-            from = hit.start() + 1;
-            Some(hit)
-        })
-    }
-}
 
 /// What one thought contains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

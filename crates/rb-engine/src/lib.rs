@@ -59,8 +59,10 @@ pub mod weights;
 mod claims;
 mod facts;
 mod lexicon;
+mod phrases;
 mod scene;
 mod seen;
+mod sentences;
 
 #[cfg(test)]
 mod fixture;

@@ -52,6 +52,31 @@ impl Vector {
         f64::from(self.dot(other)).clamp(0.0, 1.0)
     }
 
+    /// How alike the most alike of several directions is; 0 where there are none.
+    ///
+    /// The sum of one product waits for the one before it, so four products are taken side by side. Each is added up in
+    /// the order of [`Self::cosine`] and equals it bit for bit.
+    pub(crate) fn closest<'v>(&self, others: impl Iterator<Item = &'v Self>) -> f64 {
+        let mut most = 0.0_f64;
+        let mut others = others.fuse();
+        while let Some(first) = others.next() {
+            let four = [
+                first,
+                others.next().unwrap_or(first),
+                others.next().unwrap_or(first),
+                others.next().unwrap_or(first),
+            ];
+            let mut sums = [0.0_f32; 4];
+            for (at, mine) in self.0.iter().enumerate() {
+                for (sum, other) in sums.iter_mut().zip(four) {
+                    *sum += mine * other.0[at];
+                }
+            }
+            most = sums.into_iter().map(f64::from).fold(most, f64::max);
+        }
+        most.min(1.0)
+    }
+
     /// Whether the text said nothing.
     pub fn is_zero(&self) -> bool {
         self.0.iter().all(|value| *value == 0.0)
@@ -104,6 +129,18 @@ mod tests {
         assert!(like("session timeout", "Session  timeouts") > 0.9);
         assert!(like("session timeout", "paint a fence") < 0.3);
         assert!(like("", "x") == 0.0 && Letters.embed(" ").is_zero());
+    }
+
+    #[test]
+    fn the_closest_is_as_close_as_alone() {
+        let texts =
+            ["session timeout", "the parser", "session token", "x", "timeouts of a session", ""];
+        let of: Vec<Vector> = texts.iter().map(|text| Letters.embed(text)).collect();
+        let mine = Letters.embed("a timeout of the session");
+        for count in 0..=of.len() {
+            let alone = of[..count].iter().map(|other| other.cosine(&mine)).fold(0.0, f64::max);
+            assert_eq!(mine.closest(of[..count].iter()).to_bits(), alone.to_bits(), "{count}");
+        }
     }
 
     #[test]

@@ -5,13 +5,14 @@
 //! [`RECENT_MAX`] acts, three filters for what was ever seen, and a few counters.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::act::{Act, Kind, ToolPolicies, understand};
 use crate::meaning::{Embedder, Vector};
+use crate::phrases::Phrases;
 use crate::seen::{SeenOnce, each_name, print_of};
 use crate::step::{Step, StepIndex};
-use crate::text::{fingerprint, head, word_count};
+use crate::text::{fingerprint, head, searchable, word_count};
 
 /// How many acts back monitors look.
 pub(crate) const RECENT_MAX: usize = 20;
@@ -311,15 +312,15 @@ fn waits(step: &Step<'_>, act: &Act) -> bool {
         "building",
         "processing",
     ];
+    static ASKS_IN: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&ASKS));
+    static WAIT_IN: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&WAIT));
     if step.observation.len() > 400 || matches!(act.kind, Kind::Message | Kind::Edit | Kind::Search)
     {
         return false;
     }
-    let (tool, answer) = (step.tool().to_lowercase(), step.observation.to_lowercase());
-    let asks = |word: &&str| {
-        tool.contains(word) || act.commands.iter().any(|command| command.contains(word))
-    };
-    ASKS.iter().any(asks) && WAIT.iter().any(|word| answer.contains(word))
+    WAIT_IN.any_in(&searchable(step.observation))
+        && (ASKS_IN.any_in(&searchable(step.tool()))
+            || act.commands.iter().any(|command| ASKS_IN.any_in(command)))
 }
 
 /// Works a page by hand: the same press may lead somewhere else each time.
@@ -356,6 +357,7 @@ fn says_nothing_found(answer: &str, act: &Act) -> bool {
         "no records",
         "does not exist",
     ];
+    static ANY: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&SIGNS));
     if !matches!(act.kind, Kind::Read | Kind::Search | Kind::Run) {
         return false;
     }
@@ -364,8 +366,7 @@ fn says_nothing_found(answer: &str, act: &Act) -> bool {
         return act.kind == Kind::Search;
     }
     let bare = matches!(short, "[]" | "{}" | "null" | "None");
-    let low = head(short, 300).to_lowercase();
-    bare || (short.len() < 300 && SIGNS.iter().any(|sign| low.contains(sign)))
+    bare || (short.len() < 300 && ANY.any_in(&searchable(short)))
 }
 
 /// Names are taken from so much of a text.

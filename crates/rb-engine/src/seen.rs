@@ -19,15 +19,20 @@ pub(crate) struct SeenOnce {
 impl SeenOnce {
     /// Whether the fingerprint was noted before.
     pub(crate) fn has(&self, print: u64) -> bool {
+        self.holds(&places(print))
+    }
+
+    fn holds(&self, places: &[(usize, u64); 2]) -> bool {
         let all = |bits: &[u64]| {
-            !bits.is_empty() && places(print).iter().all(|(word, bit)| bits[*word] & bit != 0)
+            !bits.is_empty() && places.iter().all(|(word, bit)| bits[*word] & bit != 0)
         };
         all(&self.young) || all(&self.old)
     }
 
     /// Notes a fingerprint; tells whether it is new.
     pub(crate) fn is_new(&mut self, print: u64) -> bool {
-        let new = !self.has(print);
+        let places = places(print);
+        let new = !self.holds(&places);
         if self.things >= THINGS_MAX {
             self.old = std::mem::take(&mut self.young);
             self.things = 0;
@@ -35,7 +40,7 @@ impl SeenOnce {
         if self.young.is_empty() {
             self.young = vec![0; BITS / 64];
         }
-        for (word, bit) in places(print) {
+        for (word, bit) in places {
             self.young[word] |= bit;
         }
         self.things += u32::from(new);
@@ -49,26 +54,51 @@ impl SeenOnce {
 
 /// A quick fingerprint of short texts; it only ever meets others of its kind.
 pub(crate) fn print_of(bytes: impl Iterator<Item = u8>) -> u64 {
-    bytes.fold(0xcbf2_9ce4_8422_2325, |print, byte| {
-        (print ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    bytes.fold(PRINT_START, print_with)
+}
+
+const PRINT_START: u64 = 0xcbf2_9ce4_8422_2325;
+
+fn print_with(print: u64, byte: u8) -> u64 {
+    (print ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
 }
 
 /// Calls back with a fingerprint of every name in a text: words of at least four characters, and shorter ones with
 /// a digit. Plain words are among them; a run repeats those, so they tell nothing either way.
+///
+/// Every text of every step comes through here, so it is one pass with one look into a table for each byte.
 pub(crate) fn each_name(text: &str, mut found: impl FnMut(u64)) {
-    // Bytes beyond ASCII belong to words: no need to look closer.
-    let in_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
-    for word in text.as_bytes().split(|byte| !in_word(*byte)) {
-        if word.len() < 3 {
-            continue;
+    let (mut print, mut len, mut digits) = (PRINT_START, 0_usize, 0_usize);
+    // A blank at the end closes the last word.
+    text.bytes().chain([b' ']).for_each(|byte| {
+        let small = IN_NAME[usize::from(byte)];
+        if small != 0 {
+            print = print_with(print, small);
+            len += 1;
+            digits += usize::from(byte.is_ascii_digit());
+            return;
         }
-        let digits = word.iter().filter(|byte| byte.is_ascii_digit()).count();
-        if (word.len() >= 4 || digits > 0) && digits < word.len() {
-            found(print_of(word.iter().map(u8::to_ascii_lowercase)));
+        if len >= 3 && (len >= 4 || digits > 0) && digits < len {
+            found(print);
         }
-    }
+        (print, len, digits) = (PRINT_START, 0, 0);
+    });
 }
+
+/// Bytes of names in lower case, and 0 for all others. Bytes beyond ASCII belong to words: no need to look closer.
+const IN_NAME: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0_u8;
+    loop {
+        if byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80 {
+            table[byte as usize] = byte.to_ascii_lowercase();
+        }
+        if byte == u8::MAX {
+            break table;
+        }
+        byte += 1;
+    }
+};
 
 /// The two places of a fingerprint: word and bit.
 fn places(print: u64) -> [(usize, u64); 2] {
@@ -100,5 +130,23 @@ mod tests {
         });
         assert_eq!(seen.heap_bytes(), 2 * BITS / 8);
         assert!(seen.has(99_999_u64.wrapping_mul(0x1234_5678_9abc_def1)));
+    }
+
+    #[test]
+    fn names_are_long_enough_and_not_numbers() {
+        let cases: [(&str, &[&str]); 6] = [
+            ("", &[]),
+            ("a bc def", &[]),
+            ("ab1 12345 Word", &["ab1", "word"]),
+            ("get_user(a, Größe)", &["get_user", "größe"]),
+            ("x\0long_name\nend.", &["long_name"]),
+            ("last", &["last"]),
+        ];
+        for (text, names) in cases {
+            let mut found = Vec::new();
+            each_name(text, |name| found.push(name));
+            let expected: Vec<u64> = names.iter().map(|name| print_of(name.bytes())).collect();
+            assert_eq!(found, expected, "{text:?}");
+        }
     }
 }

@@ -127,6 +127,11 @@ pub(crate) struct QualityArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 
+    /// Write what each monitor did over all sets, in short and without any text of a run, as JSON. The
+    /// documentation quotes it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) figures: Option<PathBuf>,
+
     /// Exit with 1 when a target is missed on this part; targets that cannot be measured do not count.
     #[arg(long, value_name = "PART", num_args = 0..=1, require_equals = true,
           default_missing_value = "all", value_enum)]
@@ -149,7 +154,7 @@ pub(crate) struct QualityArgs {
     pub(crate) no_plants: bool,
 
     /// Show so many plants of each kind and set, to be read, and measure nothing.
-    #[arg(long, value_name = "N", conflicts_with_all = ["full", "json", "html", "check", "plants"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["full", "json", "html", "figures", "check", "plants"])]
     pub(crate) show_plants: Option<usize>,
 
     /// At most so many false alarms in the page and the JSON.

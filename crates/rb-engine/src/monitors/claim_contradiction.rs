@@ -13,6 +13,7 @@
 //!
 //! **Blind spots.** Contradictions across different wordings; claims about anything but tests, files and answers.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite};
@@ -22,6 +23,7 @@ use crate::evidence::Evidence;
 use crate::facts::Facts;
 use crate::scene::Scene;
 use crate::seen::SeenOnce;
+use crate::sentences::Said;
 use crate::step::StepIndex;
 use crate::text::{fingerprint, head, is_blank};
 
@@ -63,7 +65,7 @@ struct ClaimContradiction {
 struct Statement {
     at: StepIndex,
     subject: u64,
-    says: Box<str>,
+    says: Cow<'static, str>,
     learned: u32,
 }
 
@@ -77,8 +79,9 @@ impl Monitor for ClaimContradiction {
             self.learned = self.learned.saturating_add(1);
         }
         // What is said now is held against what was seen before this step's own answer.
-        let new = self.against_tests(at, thought).or_else(|| self.against_things(at, thought));
-        let new = new.or_else(|| self.against_statements(at, thought));
+        let said = Said::of(thought);
+        let new = self.against_tests(at, thought, &said).or_else(|| self.against_things(at, &said));
+        let new = new.or_else(|| self.against_statements(at, &said));
         if let Some((score, evidence)) = new {
             self.found = Some((at, score, evidence));
         }
@@ -139,15 +142,15 @@ impl ClaimContradiction {
         }
     }
 
-    fn against_tests(&self, at: StepIndex, thought: &str) -> Option<(f64, Evidence)> {
+    fn against_tests(&self, at: StepIndex, thought: &str, said: &Said) -> Option<(f64, Evidence)> {
         let failed = self.failing?;
-        claims::says_tests_pass(thought)
+        claims::says_tests_pass(thought, said)
             .then(|| (0.90, Evidence::new("tests_fail", 1).at([failed, at])))
     }
 
-    fn against_things(&self, at: StepIndex, thought: &str) -> Option<(f64, Evidence)> {
+    fn against_things(&self, at: StepIndex, said: &Said) -> Option<(f64, Evidence)> {
         let mut found = None;
-        claims::each_missing(thought, |thing| {
+        claims::each_missing(said, |thing| {
             let (name, path) = (thing_print(thing), thing);
             if found.is_none() && self.shown.has(name) && !self.gone.has(name) {
                 found = Some((0.75, Evidence::new("was_shown", 1).at([at]).path(path)));
@@ -157,15 +160,14 @@ impl ClaimContradiction {
     }
 
     /// Keeps what is stated, and finds the opposite stated earlier with nothing learned since.
-    fn against_statements(&mut self, at: StepIndex, thought: &str) -> Option<(f64, Evidence)> {
+    fn against_statements(&mut self, at: StepIndex, said: &Said) -> Option<(f64, Evidence)> {
         let mut found = None;
         let learned = self.learned;
         let statements = &mut self.statements;
-        claims::each_sentence(thought, |sentence, words| {
-            let Some((subject, says)) = claims::statement(sentence, words) else { return };
+        claims::each_statement(said, |subject, says| {
             let earlier = statements.iter().rev().find(|statement| statement.subject == subject);
             if let Some(earlier) = earlier
-                && !earlier.says.contains(&says)
+                && !earlier.says.contains(&*says)
                 && !says.contains(&*earlier.says)
                 && learned == earlier.learned
                 && earlier.at != at
@@ -175,7 +177,7 @@ impl ClaimContradiction {
             if statements.len() == STATEMENTS_MAX {
                 statements.pop_front();
             }
-            statements.push_back(Statement { at, subject, says: says.into(), learned });
+            statements.push_back(Statement { at, subject, says, learned });
         });
         found
     }
@@ -202,19 +204,34 @@ fn thing_print(thing: &str) -> u64 {
 
 fn advice(seen: &Evidence) -> String {
     let steps = seen.steps_in_words();
-    match seen.kind {
-        "tests_fail" => format!(
+    let thing = seen.path.as_deref().unwrap_or("the file");
+    match (seen.kind, seen.goes_on()) {
+        ("tests_fail", false) => format!(
             "the tests were said to pass, but the newest test run shows failures ({steps}). It may help to read that output \
              once more, and to run the tests again before building on the claim."
         ),
-        "was_shown" => format!(
-            "`{}` was said to be missing ({steps}), but a look at it was answered earlier in this run. It may help to check the \
-             name and where it was looked for.",
-            seen.path.as_deref().unwrap_or("the file")
+        ("tests_fail", true) => format!(
+            "once more the tests were said to pass while the newest test run shows failures ({steps}), after an earlier \
+             notice. Whoever reads the claim will rely on it. Ways out: run the tests and quote their last line, or name the \
+             tests that fail and why they may."
         ),
-        _ => format!(
+        ("was_shown", false) => format!(
+            "`{thing}` was said to be missing ({steps}), but a look at it was answered earlier in this run. It may help to check \
+             the name and where it was looked for."
+        ),
+        ("was_shown", true) => format!(
+            "`{thing}` was said to be missing ({steps}), though this run has seen it; an earlier notice was about the same kind \
+             of claim. What is built on it would be made twice or in the wrong place. Ways out: look at it once more now, or \
+             take the claim back."
+        ),
+        (_, false) => format!(
             "two statements contradict each other ({steps}), and nothing was observed between them that would explain the \
              change. It may help to say which of them holds, and what shows it."
+        ),
+        (_, true) => format!(
+            "statements contradict each other again ({steps}), after an earlier notice and with nothing observed between. One of \
+             them is wrong, and what rests on it too. Ways out: find the one observation that decides, or mark the point as \
+             unknown and go on without it."
         ),
     }
 }

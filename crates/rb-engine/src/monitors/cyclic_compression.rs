@@ -13,16 +13,18 @@
 //! **Blind spots.** A host that cuts the conversation without leaving a trace in the text.
 
 use std::collections::VecDeque;
+use std::sync::LazyLock;
 
 use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite};
 use crate::act::Kind;
 use crate::evidence::Evidence;
 use crate::facts::Facts;
 use crate::meaning::Vector;
+use crate::phrases::Phrases;
 use crate::scene::{Past, Scene};
 use crate::seen::SeenOnce;
 use crate::step::StepIndex;
-use crate::text::{head, is_blank};
+use crate::text::{head, is_blank, searchable};
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
     id: "cyclic_compression",
@@ -105,7 +107,7 @@ impl CyclicCompression {
         self.steps += 1.0;
         if let Some(thought) = &scene.thought {
             let recent = past.recent.iter().rev().take(8).filter_map(|p| p.thought.as_ref());
-            let alike = recent.map(|earlier| earlier.cosine(thought)).fold(0.0, f64::max);
+            let alike = thought.closest(recent);
             self.same_thoughts += ((alike - SAME_THOUGHT) / (1.0 - SAME_THOUGHT)).max(0.0);
         }
         if self.after.is_none() && !matches!(act.kind, Kind::Message | Kind::Think) {
@@ -170,8 +172,8 @@ fn says_compacted(text: &str) -> bool {
         "summary of the conversation so far",
         "previous context has been",
     ];
-    let low = head(text, 1_500).to_lowercase();
-    SIGNS.iter().any(|sign| low.contains(sign))
+    static ANY: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&SIGNS));
+    ANY.any_in(&searchable(head(text, 1_500)))
 }
 
 /// The thought sums up where things stand.
@@ -194,24 +196,31 @@ fn sums_up(thought: &str) -> bool {
         "let me summarize",
         "let me take stock",
     ];
-    let low = head(thought, 800).to_lowercase();
-    SIGNS.iter().any(|sign| low.contains(sign))
+    static ANY: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&SIGNS));
+    ANY.any_in(&searchable(head(thought, 800)))
 }
 
 fn advice(seen: &Evidence) -> String {
-    let steps = seen.steps_in_words();
-    if seen.kind == "done_before_the_cut" {
-        return format!(
-            "{} of the {} acts since the conversation was cut ({}) repeat what was done before it. The results are likely to \
-             be the same. It may help to note what is already known and go on from the first open point.",
-            seen.count,
-            seen.limit.unwrap_or_default(),
-            seen.span_in_words()
-        );
+    let (count, limit) = (seen.count, seen.limit.unwrap_or_default());
+    let (steps, span) = (seen.steps_in_words(), seen.span_in_words());
+    match (seen.kind, seen.goes_on()) {
+        ("done_before_the_cut", false) => format!(
+            "{count} of the {limit} acts since the conversation was cut ({span}) repeat what was done before it. The results \
+             are likely to be the same. It may help to note what is already known and go on from the first open point."
+        ),
+        ("done_before_the_cut", true) => format!(
+            "again {count} of {limit} acts since a cut of the conversation ({span}) repeat earlier work, after an earlier \
+             notice. Each cut now costs the same work once more. Ways out: keep a short list of what is done and what it \
+             showed where it survives a cut, or finish with what there is."
+        ),
+        (_, false) => format!(
+            "the same state was summed up {count} times with little learned between ({steps}). It may help to leave the \
+             summary as it is and take the next open point: the smallest step that would change it."
+        ),
+        (_, true) => format!(
+            "the same state is still being summed up after an earlier notice, {count} times by now ({steps}). Another summary \
+             will say what the last one said. Ways out: do the first open point without planning it again, or hand over with \
+             the summary as the result."
+        ),
     }
-    format!(
-        "the same state was summed up {} times with little learned between ({steps}). It may help to leave the summary as it \
-         is and take the next open point: the smallest step that would change it.",
-        seen.count
-    )
 }

@@ -82,16 +82,21 @@ impl Monitor for LateSprawl {
 
 fn opens_direction(scene: &Scene, past: &Past) -> bool {
     let unknown = scene.familiar.is_some_and(|known| known < FAMILIAR);
-    let alike = past.recent.iter().map(|p| p.meaning.cosine(&scene.meaning)).fold(0.0, f64::max);
-    unknown && alike < UNLIKE
+    unknown && scene.meaning.closest(past.recent.iter().map(|act| &act.meaning)) < UNLIKE
 }
 
 fn advice(seen: &Evidence) -> String {
+    let (count, limit) = (seen.count, seen.limit.unwrap_or_default());
+    let steps = seen.steps_in_words();
+    if seen.goes_on() {
+        return format!(
+            "new directions keep opening after an earlier notice: {count} of the last {limit} acts, most recently {steps}. The \
+             work had been changed and checked before that, and each further direction puts it at risk. Ways out: finish \
+             with the state that was checked, or name the one direction the task still needs and leave the others."
+        );
+    }
     format!(
-        "{} of the last {} acts opened a new direction (most recently {}), after the work had been changed and checked. It \
-         may help to list what the task still needs, and to leave aside what does not serve it.",
-        seen.count,
-        seen.limit.unwrap_or_default(),
-        seen.steps_in_words()
+        "{count} of the last {limit} acts opened a new direction (most recently {steps}), after the work had been changed and \
+         checked. It may help to list what the task still needs, and to leave aside what does not serve it."
     )
 }

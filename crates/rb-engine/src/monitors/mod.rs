@@ -144,18 +144,19 @@ pub struct MonitorSpec {
     pub weights: ProfileWeights,
     /// Makes it for a new run.
     pub(crate) build: Build,
-    /// Writes the advice from what it saw.
+    /// Writes the advice from what it saw. A semantic monitor has a second, plainer wording for what goes on after a
+    /// notice.
     pub(crate) advice: fn(&Evidence) -> String,
 }
 
 impl MonitorSpec {
     /// What to tell the agent, written from the evidence.
     pub fn advice(&self, evidence: &Evidence) -> String {
-        let again = match evidence.earlier {
-            0 => "",
-            _ => {
+        let again = match self.suite {
+            Suite::Heuristic if evidence.goes_on() => {
                 " It went on after an earlier notice; saying what stands in the way is also a way forward."
             }
+            Suite::Heuristic | Suite::Semantic => "",
         };
         format!("{SPEAKER} {}{again}", (self.advice)(evidence))
     }

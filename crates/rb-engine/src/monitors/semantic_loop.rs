@@ -230,12 +230,12 @@ fn reworded(
             p.kind == Kind::Search && p.scope == scope && p.changes_before == past.changes;
         let same_answer =
             p.result_key == act.outcome.result_key || (p.found_nothing && scene.found_nothing);
-        let same_thing = p.meaning.cosine(&scene.meaning) >= SAME_MEANING;
-        let other_words = p.query.as_deref().is_some_and(|earlier| words_differ(earlier, query));
+        let same_thing = || p.meaning.cosine(&scene.meaning) >= SAME_MEANING;
+        let other_words = || p.query.as_deref().is_some_and(|earlier| words_differ(earlier, query));
         if same_place
             && same_answer
-            && same_thing
-            && other_words
+            && same_thing()
+            && other_words()
             && !wordings.contains(&p.loose_key)
         {
             wordings.push(p.loose_key);
@@ -351,6 +351,9 @@ fn said_again(at: StepIndex, scene: &Scene, window: &VecDeque<&PastAct>) -> Opti
 }
 
 fn advice(seen: &Evidence) -> String {
+    if seen.goes_on() {
+        return plainer_advice(seen);
+    }
     let steps = seen.steps_in_words();
     let tool = seen.tool.as_deref().map_or_else(String::new, |tool| format!(" (`{tool}`)"));
     match seen.kind {
@@ -390,6 +393,55 @@ fn advice(seen: &Evidence) -> String {
         _ => format!(
             "the same act{tool} gave the same answer {} times with no change between ({steps}). Doing it again is unlikely to \
              show anything else. It may help to use what the answer says, change something first, or look elsewhere.",
+            seen.count
+        ),
+    }
+}
+
+/// For what goes on after a notice: what it costs, and ways out of it rather than ways on.
+fn plainer_advice(seen: &Evidence) -> String {
+    let steps = seen.steps_in_words();
+    match seen.kind {
+        "reworded" => format!(
+            "{steps} search for the same thing in yet other words, after an earlier notice, and still nothing new came \
+             back. Further wordings will very likely find nothing either. Ways out: take it as not there and say so, or find \
+             out who creates the thing and start from that end."
+        ),
+        "cycle" => format!(
+            "the same round of {} acts goes on after an earlier notice ({} rounds, {}), with the same answers each time. \
+             Another round will end as the last one did. Ways out: drop the assumption that starts the round, or report where \
+             it is stuck and what was tried.",
+            seen.limit.unwrap_or_default(),
+            seen.count,
+            seen.span_in_words()
+        ),
+        "same_error" => format!(
+            "the same kind of error came {} more times after an earlier notice ({steps}). What was varied is probably not what \
+             causes it. Ways out: go back to the last state that worked, reduce it to the smallest case that still fails, or \
+             report it as open.",
+            seen.count
+        ),
+        "back_and_forth" => format!(
+            "`{}` is still being changed to and fro after an earlier notice ({steps}), so the work does not move. Ways out: \
+             write one check that tells the two versions apart and keep the one that passes, or leave the file and report what \
+             speaks for either.",
+            seen.path.as_deref().unwrap_or("the same file")
+        ),
+        "no_news" => format!(
+            "{} further looks after an earlier notice showed nothing new ({}). Looking has stopped paying. Ways out: act on \
+             the best reading of what is known and see what happens, or say which question stays open.",
+            seen.count,
+            seen.span_in_words()
+        ),
+        "said_again" => format!(
+            "the same message went out {} more times after an earlier notice ({steps}), and nothing came of it. Ways out: ask \
+             for one concrete thing, do what can be done without an answer, or close with what is missing.",
+            seen.count
+        ),
+        _ => format!(
+            "the same act is repeated after an earlier notice, {} times by now, and the answer stays the same ({steps}). No \
+             repetition will change it. Ways out: work with that answer as it is, change what it depends on, or report that this \
+             way is closed.",
             seen.count
         ),
     }

@@ -183,10 +183,16 @@ fn announces(thought: &str) -> bool {
 }
 
 fn advice(seen: &Evidence) -> String {
+    let (count, span) = (seen.count, seen.span_in_words());
+    if seen.goes_on() {
+        return format!(
+            "the work has left the task again after an earlier notice: the last {count} steps ({span}) share little with it or \
+             with what was done for it. What comes of them will probably not be wanted. Ways out: read the task once more and \
+             take its next open point, or say that the aim has changed and why."
+        );
+    }
     format!(
-        "the last {} steps ({}) have little to do with the task or with what was done before, and nothing said why. If this \
-         serves the task, a word on how would help; otherwise it may be time to go back to it.",
-        seen.count,
-        seen.span_in_words()
+        "the last {count} steps ({span}) have little to do with the task or with what was done before, and nothing said why. If \
+         this serves the task, a word on how would help; otherwise it may be time to go back to it."
     )
 }

@@ -13,13 +13,16 @@
 //!
 //! **Blind spots.** Whether the check was a good one. A program that is run counts, whatever it prints.
 
+use std::sync::LazyLock;
+
 use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite};
 use crate::act::{Act, FileRef, Kind, Outcome};
 use crate::claims;
 use crate::evidence::Evidence;
 use crate::facts::Facts;
+use crate::phrases::Phrases;
 use crate::step::StepIndex;
-use crate::text::{Label, head};
+use crate::text::{Label, searchable};
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
     id: "verification_skip",
@@ -136,22 +139,27 @@ fn could_not_run(answer: &str, outcome: &Outcome) -> bool {
         "no such file",
         "is not recognized",
     ];
-    let low = head(answer, 600).to_lowercase();
-    outcome.exit_code == Some(127)
-        || (answer.len() < 600 && SIGNS.iter().any(|sign| low.contains(sign)))
+    static ANY: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&SIGNS));
+    outcome.exit_code == Some(127) || (answer.len() < 600 && ANY.any_in(&searchable(answer)))
 }
 
 fn advice(seen: &Evidence) -> String {
     let file =
         seen.path.as_deref().map_or_else(String::new, |file| format!(", most recently `{file}`"));
+    let steps = seen.steps_in_words();
+    let changes = match seen.count {
+        1 => "one change was made".to_owned(),
+        more => format!("{more} changes were made"),
+    };
+    if seen.goes_on() {
+        return format!(
+            "the work was called done again after an earlier notice, and still {changes} that nothing has checked{file} \
+             ({steps}). Whether it works is unknown. Ways out: one short check now, be it reading the change once more, or a \
+             final report that says plainly what was not checked and why."
+        );
+    }
     format!(
-        "the work was called done, but {} since the last check{file} ({}) and nothing has looked at the result. Running \
-         the tests, building, running the program or reading the change once more would show whether it holds.",
-        if seen.count == 1 {
-            "one change was made".to_owned()
-        } else {
-            format!("{} changes were made", seen.count)
-        },
-        seen.steps_in_words()
+        "the work was called done, but {changes} since the last check{file} ({steps}) and nothing has looked at the result. \
+         Running the tests, building, running the program or reading the change once more would show whether it holds."
     )
 }

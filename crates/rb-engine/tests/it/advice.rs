@@ -131,6 +131,52 @@ fn every_wording_is_short_enough() {
     }
 }
 
+/// What goes on after a notice is told in other words, which are the monitor's own and say that there was one.
+#[test]
+fn a_semantic_monitor_speaks_more_plainly_the_second_time() {
+    let kinds = [
+        ("semantic_loop", "again"),
+        ("semantic_loop", "reworded"),
+        ("semantic_loop", "cycle"),
+        ("semantic_loop", "same_error"),
+        ("semantic_loop", "back_and_forth"),
+        ("semantic_loop", "no_news"),
+        ("semantic_loop", "said_again"),
+        ("claim_contradiction", "tests_fail"),
+        ("claim_contradiction", "was_shown"),
+        ("claim_contradiction", "opposite"),
+        ("verification_skip", "done_unchecked"),
+        ("cyclic_compression", "recap_again"),
+        ("cyclic_compression", "done_before_the_cut"),
+        ("late_sprawl", "new_directions"),
+        ("silent_topic_drift", "off_task"),
+    ];
+    let mut ways_out: Vec<String> = Vec::new();
+    for (id, kind) in kinds {
+        let spec = rb_engine::monitors::find(id).expect("a monitor");
+        let seen =
+            Evidence::new(kind, 4).of(5).at([StepIndex(7), StepIndex(9)]).path("src/parser.py");
+        let [first, later] =
+            [0, 1].map(|earlier| spec.advice(&Evidence { earlier, ..seen.clone() }));
+        assert!(
+            !later.starts_with(&first) && later.contains("earlier notice"),
+            "{id} {kind}: {later}"
+        );
+        assert!(
+            later.contains("step") && !first.contains("notice"),
+            "{id} {kind}: {first} {later}"
+        );
+        let (_, ways) = later.split_once("Ways out: ").expect("ways out");
+        assert!(!ways_out.iter().any(|known| known == ways), "{id} {kind} says what another says");
+        ways_out.push(ways.to_owned());
+    }
+    let told: Vec<&str> = kinds.iter().map(|(id, _)| *id).collect();
+    let semantic = ALL.iter().filter(|spec| spec.suite == rb_engine::monitors::Suite::Semantic);
+    for spec in semantic {
+        assert!(told.contains(&spec.id), "{} has no case here", spec.id);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(80))]
 

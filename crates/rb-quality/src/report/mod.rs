@@ -6,6 +6,8 @@ mod figures;
 pub mod html;
 /// For programs.
 pub mod json;
+/// What each monitor did over all sets, in short.
+pub mod per_monitor;
 /// For terminals.
 pub mod table;
 
@@ -232,10 +234,21 @@ pub struct PlantReport {
     pub recall: Rate,
     /// Plants at which a monitor meant for the kind did.
     pub recall_intended: Rate,
+    /// How many each monitor found alone.
+    pub found_by: Vec<FoundBy>,
     /// Runs with an alarm before the plant.
     pub alarms_before: Rate,
     /// The median number of steps from the plant to the alarm.
     pub delay_median: Option<usize>,
+}
+
+/// What one monitor found of the plants of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FoundBy {
+    /// The monitor's name.
+    pub monitor: String,
+    /// Plants at which it raised an alarm in time.
+    pub plants: usize,
 }
 
 /// What a target asks of a number.

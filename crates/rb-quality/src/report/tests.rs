@@ -3,6 +3,7 @@
 use super::Report;
 use super::html::html;
 use super::json::json;
+use super::per_monitor::{Count, per_monitor};
 use super::table::{Detail, table};
 use crate::corpus::{LabelledRun, LabelledStep, Outcome, OwnedStep, Split, Task};
 use crate::judge::{Fired, Judge, StepCount, Trace, TracedStep};
@@ -102,6 +103,27 @@ fn held_out_texts_are_shown_only_on_request() {
         assert_eq!(any, expected, "{shown:?}");
         assert!(report.false_alarms.iter().all(|alarm| expected || !held_out(&alarm.run)));
     }
+}
+
+#[test]
+fn the_sheet_adds_up_the_sets() {
+    let mut runs = corpus("one", "oops");
+    runs.extend(corpus("two", "oops"));
+    let options = Options { resamples: 10, plants_max: 3, ..Options::default() };
+    let report = measure(&runs, &[&Oops, &StepCount], &options, &());
+    let sheet = per_monitor(&report);
+    assert_eq!((sheet.sets, sheet.runs, sheet.steps_min, sheet.monitors.len()), (2, 48, 5, 1));
+    let row = &sheet.monitors[0];
+    assert_eq!(row.monitor, "claim_contradiction");
+    assert_eq!(row.fires_on_successes, Count { hits: 2, of: 24 });
+    assert_eq!(row.fires_on_failures, Count { hits: 18, of: 24 });
+    let kinds: Vec<&str> = row.planted.iter().map(|row| row.planted).collect();
+    assert_eq!(kinds, ["contradictions"]);
+    let labels = row.near_labels.expect("labels");
+    assert_eq!(labels.alarms, Count { hits: 16, of: 18 });
+    assert!((0.2..0.6).contains(&labels.at_random), "{}", labels.at_random);
+    let text = serde_json::to_string(&sheet).expect("JSON");
+    assert!(!text.contains("Task") && !text.contains("oops"), "no text of a run: {text}");
 }
 
 #[test]

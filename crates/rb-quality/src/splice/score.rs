@@ -4,7 +4,7 @@ use super::{Kind, Spliced};
 use crate::corpus::{LabelledRun, Split};
 use crate::judge::{Judge, Trace, Watch, traces};
 use crate::measure::Options;
-use crate::report::{MissedPlant, PlantReport};
+use crate::report::{FoundBy, MissedPlant, PlantReport};
 use crate::stats::median;
 use crate::stats::rate::Rate;
 use crate::stats::resample::{Resamples, number_tasks};
@@ -14,10 +14,12 @@ use crate::text::head;
 const IN_TIME_STEPS: usize = 5;
 
 /// What one judge made of one plant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Found {
     /// Steps from the plant to the first alarm.
     delay: Option<usize>,
+    /// The monitors that raised one in time.
+    by: Vec<&'static str>,
     by_intended: bool,
     before: bool,
 }
@@ -51,15 +53,17 @@ pub(crate) fn score(
 }
 
 /// An alarm counts where it begins: one that has been on since before the plant says nothing about it.
-fn found(spliced: &Spliced, trace: &Trace, monitors: &[&str]) -> Found {
+fn found(spliced: &Spliced, trace: &Trace, monitors: &[&'static str]) -> Found {
     let in_time = |at: usize| (spliced.start..=spliced.start + IN_TIME_STEPS).contains(&at);
-    let intended = |monitor: usize| {
-        monitors.get(monitor).is_some_and(|id| spliced.kind.intended().contains(id))
-    };
-    let mut alarms = trace.alarms().filter(|(at, _)| in_time(*at)).peekable();
+    let alarms = || trace.alarms().filter(|(at, _)| in_time(*at));
+    let mut by: Vec<&str> =
+        alarms().filter_map(|(_, fired)| monitors.get(fired.monitor).copied()).collect();
+    by.sort_unstable();
+    by.dedup();
     Found {
-        delay: alarms.peek().map(|(at, _)| at - spliced.start),
-        by_intended: alarms.any(|(_, fired)| intended(fired.monitor)),
+        delay: alarms().next().map(|(at, _)| at - spliced.start),
+        by_intended: by.iter().any(|id| spliced.kind.intended().contains(id)),
+        by,
         before: trace.alarms().any(|(at, _)| at < spliced.changed_from),
     }
 }
@@ -129,9 +133,17 @@ fn row(
         variant: variant.map(str::to_owned),
         recall: rate(|found| found.delay.is_some()),
         recall_intended: rate(|found| found.by_intended),
+        found_by: found_by(found),
         alarms_before: rate(|found| found.before),
         delay_median: median(found.iter().filter_map(|(_, found)| found.delay).collect()),
     }
+}
+
+fn found_by(found: &[&(&Spliced, Found)]) -> Vec<FoundBy> {
+    let all = || found.iter().flat_map(|(_, found)| found.by.iter().copied());
+    let count = |monitor: &str| all().filter(|by| *by == monitor).count();
+    let row = |id: &str| FoundBy { monitor: id.to_owned(), plants: count(id) };
+    distinct(all()).into_iter().map(row).collect()
 }
 
 fn missed_plant(spliced: &Spliced) -> MissedPlant {

@@ -15,7 +15,7 @@ use rb_quality::corpus::Split;
 use rb_quality::judge::{Judge, StepCount, SuiteJudge, Watch};
 use rb_quality::measure::{Options, measure};
 use rb_quality::report::table::{Detail, Tone, table};
-use rb_quality::report::{Report, html, json};
+use rb_quality::report::{Report, html, json, per_monitor};
 use rb_quality::splice::{Spliced, splice_all};
 
 use self::corpus::Corpus;
@@ -44,6 +44,11 @@ pub(crate) fn run(args: &QualityArgs, out: &mut Out) -> anyhow::Result<Exit> {
     if let Some(path) = &args.html {
         fs::write(path, html::html(&report))
             .with_context(|| format!("cannot write the page to {}", path.display()))?;
+    }
+    if let Some(path) = &args.figures {
+        let text = per_monitor::json(&report).context("cannot write the figures as JSON")? + "\n";
+        fs::write(path, text)
+            .with_context(|| format!("cannot write the figures to {}", path.display()))?;
     }
     if args.json {
         let text = json::json(&report).context("cannot write the report as JSON")? + "\n";
