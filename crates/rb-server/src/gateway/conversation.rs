@@ -73,37 +73,27 @@ impl Conversation {
         }
     }
 
-    /// Reads what is new in a request and remembers the request. What was there before is not read again, and a
-    /// history that the client made anew holds nothing new.
+    /// Reads what is new in a request and remembers the request. What was read before is not read again, and a step
+    /// that comes back in a history made anew is no new step.
     pub(super) fn take<'a>(
         &mut self,
         chat: &Chat<'a>,
         continuity: Continuity,
         carry: &'a mut Carry,
     ) -> NewSteps<'a> {
-        let from = match continuity {
-            Continuity::First => {
-                *carry = Carry::default();
-                Some(0)
-            }
-            Continuity::Continues { from } => {
-                *carry = self.carry.take().unwrap_or_else(|| steps::carry_at(chat, from));
-                Some(from)
-            }
-            Continuity::Edited { at } => {
-                *carry = steps::carry_at(chat, at);
-                Some(at)
-            }
-            Continuity::Retry | Continuity::Compacted => None,
-        };
+        *carry = self.carry.take().unwrap_or_else(|| match &self.links {
+            Known::All(_) => Carry::default(),
+            // After a restart, what lies before is read once more to know it again.
+            Known::Head { count, .. } => match continuity {
+                Continuity::Continues { from } => steps::carry_at(chat, from),
+                Continuity::First => Carry::default(),
+                Continuity::Retry | Continuity::Edited { .. } | Continuity::Compacted => {
+                    steps::carry_at(chat, chat.messages.len().max(*count))
+                }
+            },
+        });
         self.links = Known::All(chat.links());
-        let Some(from) = from else {
-            if continuity == Continuity::Compacted {
-                self.carry = Some(steps::carry_at(chat, chat.messages.len()));
-            }
-            return NewSteps::default();
-        };
-        let new = steps::read(chat, from, carry);
+        let new = steps::advance(chat, continuity, carry);
         self.carry = Some(new.carry.clone());
         new
     }

@@ -9,11 +9,11 @@ use bytes::Bytes;
 use flate2::write::{GzDecoder, ZlibDecoder};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use rb_wire::answer::{Answer, AnswerReader};
+use rb_wire::dialects::anthropic::PING;
 use tokio::time::{Instant, Sleep};
 
 /// Clients show a warning after about twenty seconds of silence.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
-const PING: &[u8] = b"event: ping\ndata: {\"type\": \"ping\"}\n\n";
 
 /// Takes what the answer told, and whether it came to its end here.
 pub(super) type WhenDone = Box<dyn FnOnce(Answer, bool) + Send>;

@@ -110,7 +110,7 @@ async fn decide(app: &Shared, incoming: &Incoming<'_>, chat: &Chat<'_>) -> Optio
     let mut turn = soon(app.live.turn(&run)).await?;
     let conversation = soon(gateway.conversations.of(app, &run)).await??;
     let continuity = lock(&conversation).continuity(chat);
-    if is_aside(continuity, chat, incoming.body) {
+    if is_aside(continuity, chat) {
         return Some(Verdict::Unwatched);
     }
     soon(ensure_live(app, incoming, &run, &project, chat, &mut turn)).await??;
@@ -256,9 +256,8 @@ fn changed(
 }
 
 /// A small request that a client makes beside the conversation, under the same name: for a title, say.
-fn is_aside(continuity: Continuity, chat: &Chat<'_>, body: &[u8]) -> bool {
-    let is_other = matches!(continuity, Continuity::Compacted);
-    is_other && chat.messages.len() <= 2 && memchr::memmem::find(body, b"\"tools\"").is_none()
+fn is_aside(continuity: Continuity, chat: &Chat<'_>) -> bool {
+    continuity == Continuity::Compacted && chat.messages.len() <= 2 && !chat.has_tools
 }
 
 async fn ensure_live(
