@@ -1,11 +1,14 @@
 //! Our own format: one run a line.
 //!
 //! **Shape.** `{"run_id", "task", "agent", "model", "outcome", "labels": {…}, "steps": [{"thought", "action",
-//! "action_input", "observation", "is_error"}, …]}`. Only `steps` must be there; other keys are passed over.
+//! "action_input", "observation", "is_error"}, …]}`. Only `steps` must be there; other keys are passed over. The
+//! rest of what a [`Run`] and a [`RunStep`] know goes by the names of their fields.
 //!
 //! **Reading a step** follows the Python reference: the tool is `action`, or the first of `tool_calls`; texts
 //! of another type are empty; `is_error` (or `observation_is_error`) is true where Python would say so.
 //! An `action_input` that is not a string keeps its JSON. The last of several equal keys wins.
+//!
+//! **Cut off.** A line that ends in the middle gives the steps that are whole.
 //!
 //! **Mended.** Bytes that are not UTF-8 and halves of surrogate pairs become U+FFFD; `NaN` becomes null.
 
@@ -15,7 +18,9 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Complaint, Found, Importer, Run, RunInput, RunStep, Trouble, Unit, json};
+use super::glance::Glance;
+use super::scan::Json;
+use super::{Complaint, Found, Importer, Run, RunInput, RunStep, Trouble, Unit, Usage, json};
 
 pub(super) const IMPORTER: Importer = Importer {
     id: "runs",
@@ -27,12 +32,8 @@ pub(super) const IMPORTER: Importer = Importer {
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-fn sniff(beginning: &[u8]) -> bool {
-    let beginning = beginning.strip_prefix(BYTE_ORDER_MARK).unwrap_or(beginning);
-    let line = beginning.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty());
-    line.is_some_and(|line| {
-        line.trim_ascii_start().starts_with(b"{") && line.windows(7).any(|key| key == b"\"steps\"")
-    })
+fn sniff(glance: &Glance<'_>) -> bool {
+    !glance.is_list() && glance.has(&["steps"])
 }
 
 fn parse(input: &[u8]) -> Found<'_> {
@@ -83,6 +84,13 @@ fn parse_text(line: &str) -> (Option<Run<'_>>, Vec<Trouble>) {
         troubles.push(Trouble::NotANumber);
         return (run, troubles);
     }
+    if let Some(closed) = error.is_eof().then(|| closed(line)).flatten()
+        && let Ok(fields) = read(&closed)
+    {
+        let (run, mut troubles) = fields.check().into_owned();
+        troubles.push(Trouble::CutOff);
+        return (run, troubles);
+    }
     let trouble = match line.as_bytes().first() {
         Some(b'[' | b'"' | b'-' | b'0'..=b'9') => Trouble::NotAnObject { found: json::kind(line) },
         _ if matches!(line, "null" | "true" | "false") => {
@@ -91,6 +99,17 @@ fn parse_text(line: &str) -> (Option<Run<'_>>, Vec<Trouble>) {
         _ => not_json(&error),
     };
     (None, vec![trouble])
+}
+
+/// A run that is cut off among its steps, ended behind the last step that is whole.
+fn closed(line: &str) -> Option<String> {
+    let steps = Json::new(line, false).get("steps").filter(|steps| steps.is_list())?;
+    let whole = steps.items().take_while(|step| step.is_whole()).last();
+    let end = whole.map_or(steps.raw().as_ptr().addr() + 1, |step| {
+        step.raw().as_ptr().addr() + step.raw().len()
+    });
+    let end = end.checked_sub(line.as_ptr().addr())?;
+    Some(format!("{}]}}", line.get(..end)?))
 }
 
 fn not_json(error: &serde_json::Error) -> Trouble {
@@ -116,7 +135,20 @@ struct RunFields<'a> {
     agent: Option<&'a RawValue>,
     model: Option<&'a RawValue>,
     labels: Option<&'a RawValue>,
+    more: RunMore<'a>,
     steps: Steps<'a>,
+}
+
+/// The fields that few runs have.
+#[derive(Default)]
+struct RunMore<'a> {
+    session_id: Option<&'a RawValue>,
+    parent_id: Option<&'a RawValue>,
+    dataset: Option<&'a RawValue>,
+    started_ms: Option<&'a RawValue>,
+    ended_ms: Option<&'a RawValue>,
+    usage: Option<&'a RawValue>,
+    cost_usd: Option<&'a RawValue>,
 }
 
 #[derive(Default)]
@@ -151,6 +183,9 @@ impl<'a> RunFields<'a> {
         };
         let (task, outcome) = (text(self.task), text(self.outcome));
         let (agent, model) = (text(self.agent), text(self.model));
+        let more = self.more;
+        let (session_id, parent_id) = (text(more.session_id), text(more.parent_id));
+        let dataset = text(more.dataset);
         let run_id = self.run_id.and_then(|id| json::text_or_number(id, &mut mended));
         let labels = self.labels.map(RawValue::get).filter(|labels| *labels != "null");
         if mended {
@@ -162,11 +197,34 @@ impl<'a> RunFields<'a> {
             outcome,
             agent,
             model,
+            session_id,
+            parent_id,
+            dataset,
+            started_ms: more.started_ms.and_then(count),
+            ended_ms: more.ended_ms.and_then(count),
+            usage: more.usage.map(usage).unwrap_or_default(),
+            cost_usd: more.cost_usd.and_then(number),
             labels: labels.map(Cow::Borrowed),
             steps,
         };
         (Some(run), troubles)
     }
+}
+
+fn count(value: &RawValue) -> Option<u64> {
+    Json::new(value.get(), true).count()
+}
+
+fn number(value: &RawValue) -> Option<f64> {
+    Json::new(value.get(), true).number()
+}
+
+fn usage(value: &RawValue) -> Usage {
+    let [input_tokens, output_tokens, cache_read_tokens, cache_write_tokens] =
+        Json::new(value.get(), true)
+            .fields(["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"])
+            .map(|tokens| tokens.and_then(Json::count));
+    Usage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens }
 }
 
 /// A key, compared as bytes: one that is not valid Unicode is a key we do not know.
@@ -202,7 +260,22 @@ impl<'de> Visitor<'de> for RunVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RunFields<'de>, A::Error> {
-        const KEYS: [&str; 7] = ["run_id", "task", "outcome", "agent", "model", "labels", "steps"];
+        const KEYS: [&str; 14] = [
+            "run_id",
+            "task",
+            "outcome",
+            "agent",
+            "model",
+            "labels",
+            "steps",
+            "session_id",
+            "parent_id",
+            "dataset",
+            "started_ms",
+            "ended_ms",
+            "usage",
+            "cost_usd",
+        ];
         let mut fields = RunFields::default();
         while let Some(key) = map.next_key_seed(Key(&KEYS))? {
             match key {
@@ -213,6 +286,13 @@ impl<'de> Visitor<'de> for RunVisitor {
                 "model" => fields.model = Some(map.next_value()?),
                 "labels" => fields.labels = Some(map.next_value()?),
                 "steps" => fields.steps = map.next_value_seed(StepsSeed)?,
+                "session_id" => fields.more.session_id = Some(map.next_value()?),
+                "parent_id" => fields.more.parent_id = Some(map.next_value()?),
+                "dataset" => fields.more.dataset = Some(map.next_value()?),
+                "started_ms" => fields.more.started_ms = Some(map.next_value()?),
+                "ended_ms" => fields.more.ended_ms = Some(map.next_value()?),
+                "usage" => fields.more.usage = Some(map.next_value()?),
+                "cost_usd" => fields.more.cost_usd = Some(map.next_value()?),
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
@@ -305,7 +385,7 @@ impl<'de> Visitor<'de> for StepSeed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        const KEYS: [&str; 8] = [
+        const KEYS: [&str; 13] = [
             "thought",
             "action",
             "action_input",
@@ -314,6 +394,11 @@ impl<'de> Visitor<'de> for StepSeed<'_> {
             "observation_is_error",
             "tool_calls",
             "user_input",
+            "at_ms",
+            "agent",
+            "model",
+            "usage",
+            "cost_usd",
         ];
         let mut fields = StepFields::default();
         while let Some(key) = map.next_key_seed(Key(&KEYS))? {
@@ -326,6 +411,11 @@ impl<'de> Visitor<'de> for StepSeed<'_> {
                 "observation_is_error" => fields.observation_is_error = Some(map.next_value()?),
                 "tool_calls" => fields.tool_calls = Some(map.next_value()?),
                 "user_input" => fields.user_input = Some(map.next_value()?),
+                "at_ms" => fields.at_ms = Some(map.next_value()?),
+                "agent" => fields.agent = Some(map.next_value()?),
+                "model" => fields.model = Some(map.next_value()?),
+                "usage" => fields.usage = Some(map.next_value()?),
+                "cost_usd" => fields.cost_usd = Some(map.next_value()?),
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
@@ -373,6 +463,11 @@ struct StepFields<'a> {
     observation: Option<&'a RawValue>,
     is_error: Option<&'a RawValue>,
     observation_is_error: Option<&'a RawValue>,
+    at_ms: Option<&'a RawValue>,
+    agent: Option<&'a RawValue>,
+    model: Option<&'a RawValue>,
+    usage: Option<&'a RawValue>,
+    cost_usd: Option<&'a RawValue>,
 }
 
 impl<'a> StepFields<'a> {
@@ -382,6 +477,7 @@ impl<'a> StepFields<'a> {
         };
         let (user_input, thought) = (text(self.user_input), text(self.thought));
         let (mut tool, observation) = (text(self.action), text(self.observation));
+        let (agent, model) = (text(self.agent), text(self.model));
         if tool.is_empty() {
             let first = self.tool_calls.and_then(|calls| json::first_of_list(calls, mended));
             tool = first.unwrap_or_default();
@@ -396,7 +492,19 @@ impl<'a> StepFields<'a> {
         };
         let is_error =
             [self.is_error, self.observation_is_error].into_iter().flatten().any(json::is_truthy);
-        RunStep { user_input, thought, tool, input, observation, is_error }
+        RunStep {
+            user_input,
+            thought,
+            tool,
+            input,
+            observation,
+            is_error,
+            at_ms: self.at_ms.and_then(count),
+            agent: Some(agent).filter(|agent| !agent.is_empty()),
+            model: Some(model).filter(|model| !model.is_empty()),
+            usage: self.usage.map(usage).unwrap_or_default(),
+            cost_usd: self.cost_usd.and_then(number),
+        }
     }
 }
 
