@@ -125,6 +125,7 @@ pub(super) fn said<'a>(
 ) {
     let before = events.len();
     messages::message(message, events);
+    events.retain(|event| !matches!(event, Event::User(text) if is_echo(text)));
     if let Some(Event::Begin(turn)) = events.get_mut(before).filter(|_| is_model) {
         let id = message.get("id").and_then(Json::some_text);
         *turn = Turn { id, at_ms, ..std::mem::take(turn) };
@@ -140,14 +141,21 @@ fn is_machine(line: Json<'_>, message: Json<'_>) -> bool {
         message.get("model"),
         message.get("content"),
     ];
-    let is_echo = |text: Cow<'_, str>| {
-        ["<command-name>", "<command-message>", "<local-command-", "[Request interrupted"]
-            .iter()
-            .any(|mark| text.trim_start().starts_with(mark))
-    };
     truth(meta)
         || truth(summary)
         || truth(api_error)
         || model.is_some_and(|model| model.is("<synthetic>"))
-        || content.and_then(Json::text).is_some_and(is_echo)
+        || content.and_then(Json::text).is_some_and(|text| is_echo(&text))
+}
+
+/// Text that the program put into a person's mouth.
+fn is_echo(text: &str) -> bool {
+    const MARKS: [&str; 5] = [
+        "<command-name>",
+        "<command-message>",
+        "<local-command-",
+        "<system-reminder>",
+        "[Request interrupted",
+    ];
+    MARKS.iter().any(|mark| text.trim_start().starts_with(mark))
 }

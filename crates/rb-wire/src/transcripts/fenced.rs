@@ -12,23 +12,31 @@ pub(super) struct Fenced<'a> {
 
 /// The first piece of code that is closed.
 pub(super) fn fenced(text: &str) -> Option<Fenced<'_>> {
+    all_fenced(text).next()
+}
+
+/// All pieces of code that are closed.
+pub(super) fn all_fenced(text: &str) -> impl Iterator<Item = Fenced<'_>> {
     let mut at = 0;
     let mut open: Option<(usize, usize, &str)> = None;
-    for line in text.split_inclusive('\n') {
+    text.split_inclusive('\n').filter_map(move |line| {
+        let start = at;
+        at += line.len();
         let mark = line.trim();
-        if let Some(language) = mark.strip_prefix("```") {
-            match open {
-                Some((start, begin, language)) if mark == "```" => {
-                    let code = text[begin..at].trim_end_matches(['\r', '\n']);
-                    return Some(Fenced { language, code, before: text[..start].trim_end() });
-                }
-                Some(_) => {}
-                None => open = Some((at, at + line.len(), language.trim())),
+        let language = mark.strip_prefix("```")?;
+        match open {
+            Some((before, begin, language)) if mark == "```" => {
+                open = None;
+                let code = text[begin..start].trim_end_matches(['\r', '\n']);
+                Some(Fenced { language, code, before: text[..before].trim_end() })
+            }
+            Some(_) => None,
+            None => {
+                open = Some((start, at, language.trim()));
+                None
             }
         }
-        at += line.len();
-    }
-    None
+    })
 }
 
 #[cfg(test)]
@@ -51,5 +59,8 @@ mod tests {
             let found = fenced(text).map(|it| (it.language, it.code, it.before));
             assert_eq!(found, expected, "{text:?}");
         }
+        let languages: Vec<&str> =
+            all_fenced("```a\n```\n```b\n```").map(|it| it.language).collect();
+        assert_eq!(languages, ["a", "b"]);
     }
 }

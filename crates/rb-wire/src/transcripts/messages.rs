@@ -129,13 +129,19 @@ pub(super) fn turn(json: Json<'_>) -> Turn<'_> {
 pub(super) fn usage(json: Json<'_>) -> Usage {
     let mut usage = Usage::default();
     // Anthropic counts cached tokens apart; everybody else counts them among the others.
-    let mut apart = 0;
+    let (mut apart, mut is_apart, mut thoughts) = (0, false, None);
     for (key, value) in json.entries() {
         let first = |keys: &[&str]| keys.iter().find_map(|key| value.get(key)?.count());
         match key {
-            "input_tokens" | "prompt_tokens" | "prompt_token_count" | "input" | "promptTokens" => {
+            "input_tokens" => {
+                usage.input_tokens = value.count();
+                is_apart = true;
+            }
+            "prompt_tokens" | "prompt_token_count" | "input" | "promptTokens" => {
                 usage.input_tokens = value.count();
             }
+            // Only Gemini CLI counts them apart.
+            "thoughts" => thoughts = value.count(),
             "output_tokens"
             | "completion_tokens"
             | "candidates_token_count"
@@ -163,7 +169,10 @@ pub(super) fn usage(json: Json<'_>) -> Usage {
             _ => {}
         }
     }
+    let apart = if is_apart { apart } else { 0 };
     usage.input_tokens = usage.input_tokens.map(|input| input.saturating_add(apart));
+    let thoughts = thoughts.unwrap_or(0);
+    usage.output_tokens = usage.output_tokens.map(|output| output.saturating_add(thoughts));
     usage
 }
 
@@ -482,6 +491,8 @@ fn search<'a>(json: Json<'a>, plain: Plain, events: &mut Events<'a>, depth: usiz
     if role.is_some() || kind.is_some() || traced.is_some() || lc.is_some() {
         return self::message(json, events);
     }
+    // A content of nobody says nothing about who was told it.
+    let content = content.filter(|content| !content.is_string() || plain == Plain::Model);
     let held = [
         choices,
         generations,

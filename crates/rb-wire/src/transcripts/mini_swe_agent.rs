@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 
 use super::desk::{Desk, import};
-use super::fenced::fenced;
+use super::fenced::{Fenced, all_fenced};
 use super::glance::Glance;
 use super::messages::{self, flat};
 use super::scan::Json;
@@ -24,6 +24,9 @@ pub(super) const IMPORTER: Importer = Importer {
     sniff,
     parse,
 };
+
+/// What stands behind the fence of a command; other fences only quote.
+const COMMAND_FENCES: [&str; 3] = ["bash", "sh", "mswea_bash_command"];
 
 fn sniff(glance: &Glance<'_>) -> bool {
     glance.any(|record| {
@@ -99,8 +102,10 @@ fn said<'a>(message: Json<'a>, has_begun: &mut bool, turns: &mut Turns<'a>) {
 
 /// A turn in plain text: the command stands between fences.
 fn typed<'a>(text: Cow<'a, str>, turns: &mut Turns<'a>) {
-    let Some(found) = fenced(&text) else { return turns.take(Event::Says(text)) };
-    let (thought, code) = (found.before.to_owned(), found.code.to_owned());
+    let is_command = |found: &Fenced<'_>| COMMAND_FENCES.contains(&found.language);
+    let found = all_fenced(&text).find(is_command);
+    let found = found.map(|found| (found.before.to_owned(), found.code.to_owned()));
+    let Some((thought, code)) = found else { return turns.take(Event::Says(text)) };
     turns.take(Event::Says(thought.into()));
     let input = RunInput::Text(code.into());
     turns.take(Event::Calls(Call { id: None, tool: "bash".into(), input }));

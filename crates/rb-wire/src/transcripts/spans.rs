@@ -127,6 +127,12 @@ impl<'a> Trace<'a> {
 
     fn runs(mut self) -> Vec<Run<'a>> {
         let mut rooms: BTreeMap<Option<usize>, Room<'a>> = BTreeMap::new();
+        let calls = (0..self.spans.len()).filter(|at| self.is(*at, Kind::Model));
+        let mut callers: Vec<Option<usize>> = calls.map(|at| self.agent_of(at)).collect();
+        callers.sort_unstable();
+        callers.dedup();
+        // Where several agents work, what one is told was done by another.
+        let is_alone = callers.len() <= 1;
         for at in 0..self.spans.len() {
             // A library below another records the same call once more.
             let is_repeat = self.is(at, Kind::Model)
@@ -137,7 +143,7 @@ impl<'a> Trace<'a> {
             room.ended_ms = room.ended_ms.max(span.end_ms);
             room.session = room.session.take().or(span.session.clone());
             match span.kind {
-                Kind::Model if !is_repeat => room.model_call(span),
+                Kind::Model if !is_repeat => room.model_call(span, is_alone),
                 Kind::Tool => room.tool_call(span),
                 Kind::Agent | Kind::Model | Kind::Other => {}
             }
@@ -146,7 +152,7 @@ impl<'a> Trace<'a> {
             let agent = agent.and_then(|at| self.spans.get_mut(at));
             if let Some(agent) = agent.filter(|_| room.is_empty()) {
                 // Only the agent itself was recorded, with everything in it.
-                room.model_call(agent);
+                room.model_call(agent, true);
             }
         }
         rooms.retain(|_, room| !room.is_empty());
@@ -198,8 +204,8 @@ impl<'a> Room<'a> {
         self.turns.len() == 0 && !self.turns.is_speaking()
     }
 
-    fn model_call(&mut self, span: &mut Span<'a>) {
-        self.listen(std::mem::take(&mut span.told));
+    fn model_call(&mut self, span: &mut Span<'a>, is_alone: bool) {
+        self.listen(std::mem::take(&mut span.told), is_alone);
         let said = std::mem::take(&mut span.said);
         if said.is_empty() {
             self.silent = self.silent.plus(span.usage);
@@ -229,8 +235,8 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// What a model was told.
-    fn listen(&mut self, told: Vec<Event<'a>>) {
+    /// What a model was told. Its own past is taken from it the first time, if it is `alone`.
+    fn listen(&mut self, told: Vec<Event<'a>>, is_alone: bool) {
         let asked: Vec<&Text<'a>> = told
             .iter()
             .filter_map(|event| match event {
@@ -241,27 +247,29 @@ impl<'a> Room<'a> {
         let count = asked.len();
         let last = asked.last().map(|text| (*text).clone()).unwrap_or_default();
         // A longer history ends with the new; a shorter one holds only the new, if it is new.
-        let known = if count > self.asked {
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        let known = if is_first && !is_alone {
+            count.saturating_sub(1)
+        } else if count > self.asked {
             self.asked
         } else if last == self.asked_last {
             count
         } else {
             count.saturating_sub(1)
         };
-        let is_first = !std::mem::replace(&mut self.has_begun, true);
         let mut at = 0;
         for event in told {
             match event {
                 Event::User(text) => {
                     at += 1;
-                    if at > known || is_first {
+                    if at > known {
                         self.turns.take(Event::User(text));
                     }
                 }
                 Event::Answers(answer) => drop(self.turns.answer(answer)),
                 event
                 @ (Event::Begin(_) | Event::Says(_) | Event::Reasons(_) | Event::Calls(_)) => {
-                    if is_first {
+                    if is_first && is_alone {
                         self.turns.take(event);
                     }
                 }
