@@ -13,7 +13,7 @@ use super::messages::{self, flat};
 use super::scan::Json;
 use super::time::time_ms;
 use super::turns::{Answer, Event, Turn, Turns, append};
-use super::{Found, Importer, Run, Unit, Usage};
+use super::{Found, Importer, Run, Unit};
 
 pub(super) const IMPORTER: Importer =
     Importer { id: "gemini-cli", summary: "Gemini CLI chats.", unit: Unit::File, sniff, parse };
@@ -26,45 +26,30 @@ fn parse(input: &[u8]) -> Found<'_> {
     import(input, read)
 }
 
-fn read(desk: &mut Desk<'_>) {
+fn read<'a>(desk: &mut Desk<'a>) {
+    let mut sessions: Vec<(Run<'a>, Turns<'a>)> = Vec::new();
     for document in desk.records() {
         let [session, messages, started, updated] =
             document.fields(["sessionId", "messages", "startTime", "lastUpdated"]);
         if let Some(id) = session.and_then(Json::some_text) {
-            desk.runs.push(Run {
+            let run = Run {
                 run_id: Some(id.clone()),
                 session_id: Some(id),
                 agent: Some("gemini-cli".into()),
                 started_ms: started.and_then(time_ms),
-                ended_ms: updated.and_then(time_ms),
+                // The lines of a chat follow its heading, which is written first.
+                ended_ms: updated.filter(|_| messages.is_some()).and_then(time_ms),
                 ..Run::default()
-            });
+            };
+            sessions.push((run, Turns::default()));
         }
-        let Some(run) = desk.runs.last_mut() else { continue };
-        let mut turns = Turns::default();
+        let Some((_, turns)) = sessions.last_mut() else { continue };
         match messages {
-            Some(messages) => messages.items().for_each(|message| said(message, &mut turns)),
-            None => said(document, &mut turns),
+            Some(messages) => messages.items().for_each(|message| said(message, turns)),
+            None => said(document, turns),
         }
-        join(run, turns);
     }
-}
-
-/// Puts more of a run behind what there is of it.
-fn join<'a>(run: &mut Run<'a>, turns: Turns<'a>) {
-    let before = std::mem::take(run);
-    let mut steps = before.steps;
-    let (usage, ended) = (before.usage, before.ended_ms);
-    *run = turns.into_run(Run {
-        steps: Vec::new(),
-        usage: Usage::default(),
-        ended_ms: None,
-        ..before
-    });
-    run.usage = usage.plus(run.usage);
-    run.ended_ms = ended.max(run.ended_ms);
-    steps.append(&mut run.steps);
-    run.steps = steps;
+    desk.runs.extend(sessions.into_iter().map(|(run, turns)| turns.into_run(run)));
 }
 
 fn said<'a>(message: Json<'a>, turns: &mut Turns<'a>) {

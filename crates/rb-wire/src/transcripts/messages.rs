@@ -312,9 +312,9 @@ fn hosted_call<'a>(json: Json<'a>, kind: &str, events: &mut Events<'a>) {
             "error",
         ]);
     let id = call_id.or(id).and_then(Json::name);
-    let tool = name
-        .and_then(Json::some_text)
-        .unwrap_or_else(|| Cow::Owned(kind.trim_end_matches("_call").to_owned()));
+    // A tool of MCP has a name of its own; the others go by their kind.
+    let own = if kind.starts_with("mcp_") { "" } else { kind.trim_end_matches("_call") };
+    let tool = name.and_then(Json::some_text).unwrap_or_else(|| Cow::Owned(own.to_owned()));
     let input = arguments.or(input).or(action).or(code).or(queries);
     events.push(Event::Calls(Call {
         id: id.clone(),

@@ -213,6 +213,10 @@ impl<'a> Turns<'a> {
 
     fn call(&mut self, call: Call<'a>) {
         self.go_on();
+        // A call whose name is not written yet is none.
+        if call.tool.is_empty() {
+            return;
+        }
         if self.waiting.len() >= WAITING_MAX {
             self.waiting.remove(0);
         }

@@ -19,9 +19,14 @@ fn deed(step: &RunStep<'_>) -> Deed {
 }
 
 /// How often each thing was done, and how often something came back.
-fn deeds(runs: &[Run<'_>]) -> BTreeMap<Deed, (usize, usize)> {
+fn deeds(runs: &[Run<'_>], may_be_open: bool) -> BTreeMap<Deed, (usize, usize)> {
     let mut all = BTreeMap::new();
-    for step in runs.iter().flat_map(|run| &run.steps) {
+    // The last step of a run may be a turn of which only the reasoning is written yet.
+    let is_open = |run: &Run<'_>, step: &RunStep<'_>| {
+        step.tool.is_empty() && run.steps.last().is_some_and(|last| std::ptr::eq(last, step))
+    };
+    let steps = runs.iter().flat_map(|run| run.steps.iter().map(move |step| (run, step)));
+    for (_, step) in steps.filter(|(run, step)| !may_be_open || !is_open(run, step)) {
         let (times, answers): &mut (usize, usize) = all.entry(deed(step)).or_default();
         *times += 1;
         *answers += usize::from(!step.observation.is_empty());
@@ -32,13 +37,13 @@ fn deeds(runs: &[Run<'_>]) -> BTreeMap<Deed, (usize, usize)> {
 /// What was done is still done: a thought may gain a call, a call its argument, and nothing is lost.
 #[track_caller]
 fn check_growth(fixture: &Fixture, at: usize, before: &Found<'_>, after: &Found<'_>) {
-    let later = deeds(&after.0);
-    for (deed, (times, answers)) in deeds(&before.0) {
+    let later = deeds(&after.0, false);
+    for (deed, (times, answers)) in deeds(&before.0, true) {
         let (thought, tool, input) = &deed;
         let is_same = |it: &Deed| match (tool.is_empty(), input.is_empty()) {
             (true, _) => it.0.starts_with(thought),
             (false, true) => it.0.starts_with(thought) && it.1 == *tool,
-            (false, false) => *it == deed,
+            (false, false) => it.0.starts_with(thought) && it.1 == *tool && it.2 == *input,
         };
         let grown = later.iter().filter(|(it, _)| is_same(it)).map(|(_, counts)| *counts);
         let (times_later, answers_later) =
