@@ -14,6 +14,7 @@ use super::messages::{self, flat, truth};
 use super::scan::Json;
 use super::time::time_ms;
 use super::turns::{Answer, Event, Turn, Turns};
+use super::usage::tokens;
 use super::{Found, Importer, Run, Unit, Usage};
 
 pub(super) const IMPORTER: Importer = Importer {
@@ -109,7 +110,7 @@ fn took<'a>(step: Json<'a>, turns: &mut Turns<'a>) {
             turns.take(Event::Begin(Turn {
                 at_ms: at.and_then(time_ms),
                 model: model.and_then(Json::some_text),
-                usage: metrics.map(messages::usage).unwrap_or_default(),
+                usage: metrics.map(tokens).unwrap_or_default(),
                 cost_usd: metrics
                     .and_then(|metrics| metrics.get("cost_usd"))
                     .and_then(Json::number),

@@ -6,8 +6,9 @@
 
 use super::desk::{Desk, import};
 use super::glance::{Glance, Record};
-use super::messages::{self, Plain};
+use super::messages;
 use super::scan::Json;
+use super::search::{self, Plain};
 use super::turns::{Event, Turns};
 use super::{Found, Importer, Run, Trouble, Unit};
 
@@ -151,13 +152,13 @@ fn request(document: Json<'_>) -> Run<'_> {
         asked.fields(["messages", "input", "contents", "conversation", "items"]);
     let mut events = Vec::new();
     if let Some(list) = messages.or(input).or(contents).or(conversation).or(items) {
-        messages::anywhere(list, Plain::User, &mut events);
+        search::anywhere(list, Plain::User, &mut events);
     }
     let answered = response.filter(|inner| inner.is_object()).unwrap_or(document);
     let [output, choices, content] = answered.fields(["output", "choices", "content"]);
     if let Some(answer) = output.or(choices).or(content.filter(|it| it.is_list())) {
         events.push(Event::Begin(messages::turn(answered)));
-        messages::anywhere(answer, Plain::Model, &mut events);
+        search::anywhere(answer, Plain::Model, &mut events);
     }
     let mut turns = Turns::default();
     turns.take_all(events);

@@ -13,10 +13,11 @@ use std::collections::BTreeMap;
 use super::claude_code::said;
 use super::desk::{Desk, import};
 use super::glance::Glance;
-use super::messages::{truth, usage};
+use super::messages::truth;
 use super::scan::Json;
 use super::time::time_ms;
 use super::turns::Turns;
+use super::usage::tokens;
 use super::{Found, Importer, Run, Unit};
 
 pub(super) const IMPORTER: Importer = Importer {
@@ -93,5 +94,5 @@ fn ended<'a>(run: &mut Run<'a>, record: Json<'a>) {
     let subtype = subtype.and_then(Json::some_text).filter(|subtype| subtype != "success");
     run.outcome = subtype.or_else(|| truth(is_error).then_some("error".into()));
     run.cost_usd = cost.or(old_cost).and_then(Json::number);
-    run.usage = used.map(usage).unwrap_or_default();
+    run.usage = used.map(tokens).unwrap_or_default();
 }

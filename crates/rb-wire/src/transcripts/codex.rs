@@ -16,6 +16,7 @@ use super::messages;
 use super::scan::Json;
 use super::time::time_ms;
 use super::turns::{Answer, Event, Turn, Turns};
+use super::usage::tokens;
 use super::{Found, Importer, Run, Trouble, Unit, Usage};
 
 pub(super) const IMPORTER: Importer =
@@ -94,17 +95,19 @@ impl<'a> Session<'a> {
         match kind.and_then(Json::text).as_deref() {
             Some("user_message") => {
                 let text = message.and_then(Json::some_text);
-                text.into_iter().for_each(|text| self.turns.take(Event::User(text)));
+                if let Some(text) = text {
+                    self.turns.take(Event::User(text));
+                }
             }
             Some("token_count") => {
                 let Some(info) = info else { return };
                 let [total, last] = info.fields(["total_token_usage", "last_token_usage"]);
-                self.run.usage = total.map(messages::usage).unwrap_or(self.run.usage);
-                let last = last.map(messages::usage).unwrap_or_default();
+                self.run.usage = total.map_or(self.run.usage, tokens);
+                let last = last.map(tokens).unwrap_or_default();
                 if self.turns.is_speaking() {
-                    self.turns.spent(last, None)
+                    self.turns.spent(last, None);
                 } else {
-                    self.usage = last
+                    self.usage = last;
                 }
             }
             Some(_) | None => {}
@@ -131,10 +134,12 @@ impl<'a> Session<'a> {
                 let model = self.model.clone();
                 self.turns.take(Event::Begin(Turn { at_ms, model, usage, ..Turn::default() }));
             }
-            self.turns.take(match event {
-                Event::Answers(answer) => Event::Answers(shell_answer(answer)),
-                other => other,
-            });
+            let event = if let Event::Answers(answer) = event {
+                Event::Answers(shell_answer(answer))
+            } else {
+                event
+            };
+            self.turns.take(event);
         }
     }
 }

@@ -13,6 +13,7 @@ use super::messages::{self, flat};
 use super::scan::Json;
 use super::time::time_ms;
 use super::turns::{Answer, Event, Turn, Turns, append};
+use super::usage::tokens;
 use super::{Found, Importer, Run, Unit};
 
 pub(super) const IMPORTER: Importer =
@@ -53,7 +54,7 @@ fn read<'a>(desk: &mut Desk<'a>) {
 }
 
 fn said<'a>(message: Json<'a>, turns: &mut Turns<'a>) {
-    let [kind, content, at, thoughts, tokens, model, calls] = message.fields([
+    let [kind, content, at, thoughts, spent, model, calls] = message.fields([
         "type",
         "content",
         "timestamp",
@@ -69,7 +70,7 @@ fn said<'a>(message: Json<'a>, turns: &mut Turns<'a>) {
             turns.take(Event::Begin(Turn {
                 at_ms: at.and_then(time_ms),
                 model: model.and_then(Json::some_text),
-                usage: tokens.map(messages::usage).unwrap_or_default(),
+                usage: spent.map(tokens).unwrap_or_default(),
                 ..Turn::default()
             }));
             for thought in thoughts.into_iter().flat_map(Json::items) {

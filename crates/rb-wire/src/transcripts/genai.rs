@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::attributes::{Attribute, Attributes};
-use super::messages::{self, Plain};
 use super::scan::Json;
+use super::search::{self, Plain};
 use super::spans::{Kind, Span};
 use super::turns::{Answer, Call, Event, Turn};
 use super::{RunInput, Usage};
@@ -149,10 +149,7 @@ fn tool<'a>(span: &mut Span<'a>, attributes: &Attributes<'a>) {
 
 fn conversation<'a>(span: &mut Span<'a>, attributes: &Attributes<'a>, events: &[SpanEvent<'a>]) {
     let whole = |keys: &[&str], plain: Plain| {
-        attributes
-            .first(keys)
-            .map(|value| messages::in_text(value.text(), plain))
-            .unwrap_or_default()
+        attributes.first(keys).map(|value| search::in_text(value.text(), plain)).unwrap_or_default()
     };
     let told = ["gen_ai.input.messages", "gen_ai.prompt", "gen_ai.content.prompt"];
     let said = [
@@ -195,7 +192,7 @@ fn event<'a>(name: &str, attributes: &Attributes<'a>, span: &mut Span<'a>) {
             .trim()
             .strip_prefix('{')
             .map_or_else(String::new, |rest| format!("{{\"role\": \"{role}\", {rest}"));
-        messages::in_text(&inner, Plain::User)
+        search::in_text(&inner, Plain::User)
     };
     match name {
         "gen_ai.user.message" => span.told.extend(as_message("user")),
@@ -208,7 +205,7 @@ fn event<'a>(name: &str, attributes: &Attributes<'a>, span: &mut Span<'a>) {
             let whole = |keys: &[&str], plain: Plain| {
                 attributes
                     .first(keys)
-                    .map(|value| messages::in_text(value.text(), plain))
+                    .map(|value| search::in_text(value.text(), plain))
                     .unwrap_or_default()
             };
             span.told.extend(whole(&["gen_ai.prompt", "gen_ai.input.messages"], Plain::User));

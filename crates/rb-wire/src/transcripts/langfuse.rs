@@ -10,11 +10,13 @@ use std::borrow::Cow;
 use super::desk::{Desk, import};
 use super::glance::{Glance, Record};
 use super::labels::labels;
-use super::messages::{self, Plain, flat};
+use super::messages::{self, flat};
 use super::scan::Json;
+use super::search::{self, Plain};
 use super::spans::{self, Kind, Span};
 use super::time::time_ms;
 use super::turns::Event;
+use super::usage::tokens;
 use super::{Found, Importer, RunInput, Unit};
 
 pub(super) const IMPORTER: Importer = Importer {
@@ -128,7 +130,7 @@ fn observation<'a>(json: Json<'a>, session: Option<Cow<'a, str>>) -> Span<'a> {
         agent: about.agent,
         call_id: about.call_id,
         model: model.and_then(Json::some_text),
-        usage: usage.or(old_usage).map(messages::usage).unwrap_or_default(),
+        usage: usage.or(old_usage).map(tokens).unwrap_or_default(),
         cost_usd: cost.or(old_cost).and_then(Json::number).filter(|cost| *cost > 0.0),
         ..Span::default()
     };
@@ -183,10 +185,10 @@ fn facts<'a>(metadata: Json<'a>) -> Facts<'a> {
 
 fn conversation(json: Json<'_>, plain: Plain) -> Vec<Event<'_>> {
     if let Some(text) = json.text() {
-        return messages::in_text(&text, plain);
+        return search::in_text(&text, plain);
     }
     let mut events = Vec::new();
-    messages::anywhere(json, plain, &mut events);
+    search::anywhere(json, plain, &mut events);
     events
 }
 

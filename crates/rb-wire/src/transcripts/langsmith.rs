@@ -9,10 +9,12 @@ use std::collections::BTreeMap;
 
 use super::desk::{Desk, import};
 use super::glance::Glance;
-use super::messages::{self, Plain, flat};
+use super::messages::{self, flat};
 use super::scan::Json;
+use super::search::{self, Plain};
 use super::spans::{self, Kind, Span};
 use super::time::time_ms;
+use super::usage::tokens;
 use super::{Found, Importer, RunInput, Unit, Usage};
 
 pub(super) const IMPORTER: Importer = Importer {
@@ -47,15 +49,14 @@ fn read(desk: &mut Desk<'_>) {
         let batch = [post, patch, runs].into_iter().flatten().flat_map(Json::items);
         for run in batch.chain(Some(*record).filter(|_| !is_batch)) {
             let id = run.get("id").and_then(Json::name).unwrap_or_default();
-            match by_id.get(&id).and_then(|at| all.get_mut(*at)) {
-                Some(span) => fill(run, span),
-                None => {
-                    by_id.insert(id.clone(), all.len());
-                    let mut span = Span { id, ..Span::default() };
-                    fill(run, &mut span);
-                    all.push(span);
-                }
+            if let Some(span) = by_id.get(&id).and_then(|at| all.get_mut(*at)) {
+                fill(run, span);
+                continue;
             }
+            by_id.insert(id.clone(), all.len());
+            let mut span = Span { id, ..Span::default() };
+            fill(run, &mut span);
+            all.push(span);
         }
     }
     spans::runs(all, records.first().copied(), desk);
@@ -122,11 +123,11 @@ fn fill<'a>(json: Json<'a>, span: &mut Span<'a>) {
         Kind::Model => {
             if let Some(inputs) = inputs {
                 span.told.clear();
-                messages::anywhere(inputs, Plain::User, &mut span.told);
+                search::anywhere(inputs, Plain::User, &mut span.told);
             }
             if let Some(outputs) = outputs.filter(|outputs| outputs.entries().next().is_some()) {
                 span.said.clear();
-                messages::anywhere(outputs, Plain::Model, &mut span.said);
+                search::anywhere(outputs, Plain::Model, &mut span.said);
             }
         }
         Kind::Agent | Kind::Other => {}
@@ -144,5 +145,5 @@ fn usage(json: Json<'_>, outputs: Option<Json<'_>>) -> Usage {
         let [metadata, usage] = outputs.fields(["usage_metadata", "usage"]);
         metadata.or(usage).or_else(|| outputs.at(&["llm_output", "token_usage"]))
     });
-    held.map_or_else(|| messages::usage(json), messages::usage)
+    held.map_or_else(|| tokens(json), tokens)
 }

@@ -65,7 +65,7 @@ fn steps(log: &str) -> Vec<RunStep<'static>> {
     if said.is_empty() {
         said = by_speaker(log);
     }
-    let step = |said: Said| spoken_step(said.text.into(), said.name.map(Cow::Owned));
+    let step = |said: Said| spoken_step(said.text.into(), said.name.as_deref());
     said.into_iter().filter(|said| !said.text.trim().is_empty()).map(step).collect()
 }
 
@@ -75,7 +75,7 @@ fn by_speaker(log: &str) -> Vec<Said> {
     for line in log.lines() {
         match speaker(line) {
             Some((name, rest)) => {
-                all.push(Said { name: Some(name.to_owned()), text: rest.to_owned() })
+                all.push(Said { name: Some(name.to_owned()), text: rest.to_owned() });
             }
             None => match all.last_mut() {
                 Some(said) => {

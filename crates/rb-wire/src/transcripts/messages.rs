@@ -6,13 +6,11 @@
 
 use std::borrow::Cow;
 
+use super::RunInput;
 use super::scan::Json;
 use super::time::time_ms;
 use super::turns::{Answer, Call, Event, Turn, append};
-use super::{RunInput, Usage};
-
-/// How deep containers of messages may be nested.
-const DEPTH_MAX: usize = 5;
+use super::usage::tokens;
 
 type Events<'a> = Vec<Event<'a>>;
 
@@ -49,7 +47,7 @@ pub(super) fn message<'a>(json: Json<'a>, events: &mut Events<'a>) {
         Some(Speaker::System) => {}
         Some(Speaker::User) => spoken(body, Speaker::User, events),
         Some(Speaker::Tool) if body.is_some_and(holds_results) => {
-            spoken(body, Speaker::Tool, events)
+            spoken(body, Speaker::Tool, events);
         }
         Some(Speaker::Tool) => events.push(Event::Answers(tool_message(json, body))),
         Some(Speaker::Model) => model_message(json, body, events),
@@ -113,7 +111,7 @@ fn unwrapped(json: Json<'_>) -> (Json<'_>, Option<Speaker>) {
 pub(super) fn turn(json: Json<'_>) -> Turn<'_> {
     let [model, usage, usage_metadata, timestamp, cost, metadata] =
         json.fields(["model", "usage", "usage_metadata", "timestamp", "cost", "response_metadata"]);
-    let usage = usage.or(usage_metadata).map(self::usage).unwrap_or_default();
+    let usage = usage.or(usage_metadata).map(tokens).unwrap_or_default();
     let model = model.or_else(|| metadata?.get("model_name"));
     Turn {
         id: None,
@@ -123,57 +121,6 @@ pub(super) fn turn(json: Json<'_>) -> Turn<'_> {
         usage,
         cost_usd: cost.and_then(Json::number),
     }
-}
-
-/// Tokens under any of the names they go by.
-pub(super) fn usage(json: Json<'_>) -> Usage {
-    let mut usage = Usage::default();
-    // Anthropic counts cached tokens apart; everybody else counts them among the others.
-    let (mut apart, mut is_apart, mut thoughts) = (0, false, None);
-    for (key, value) in json.entries() {
-        let first = |keys: &[&str]| keys.iter().find_map(|key| value.get(key)?.count());
-        match key {
-            "input_tokens" => {
-                usage.input_tokens = value.count();
-                is_apart = true;
-            }
-            "prompt_tokens" | "prompt_token_count" | "input" | "promptTokens" => {
-                usage.input_tokens = value.count();
-            }
-            // Only Gemini CLI counts them apart.
-            "thoughts" => thoughts = value.count(),
-            "output_tokens"
-            | "completion_tokens"
-            | "candidates_token_count"
-            | "output"
-            | "completionTokens" => {
-                usage.output_tokens = value.count();
-            }
-            "cache_read_input_tokens" => {
-                usage.cache_read_tokens = value.count();
-                apart += value.count().unwrap_or(0);
-            }
-            "cache_creation_input_tokens" => {
-                usage.cache_write_tokens = value.count();
-                apart += value.count().unwrap_or(0);
-            }
-            "cached_input_tokens" | "cached_tokens" | "cached" | "cache_read_tokens" => {
-                usage.cache_read_tokens = value.count();
-            }
-            "cache_write_tokens" => usage.cache_write_tokens = value.count(),
-            "prompt_tokens_details" | "input_tokens_details" | "input_token_details" => {
-                usage.cache_read_tokens =
-                    first(&["cached_tokens", "cache_read"]).or(usage.cache_read_tokens);
-                usage.cache_write_tokens = first(&["cache_creation"]).or(usage.cache_write_tokens);
-            }
-            _ => {}
-        }
-    }
-    let apart = if is_apart { apart } else { 0 };
-    usage.input_tokens = usage.input_tokens.map(|input| input.saturating_add(apart));
-    let thoughts = thoughts.unwrap_or(0);
-    usage.output_tokens = usage.output_tokens.map(|output| output.saturating_add(thoughts));
-    usage
 }
 
 /// Everything that stands in the body of a message.
@@ -213,9 +160,9 @@ fn part<'a>(part: Json<'a>, speaker: Speaker, events: &mut Events<'a>) {
             {
                 let is_thought = part.get("thought").and_then(Json::truth) == Some(true);
                 if is_thought {
-                    events.push(Event::Reasons(text))
+                    events.push(Event::Reasons(text));
                 } else {
-                    say(text, speaker, events)
+                    say(text, speaker, events);
                 }
             }
         }
@@ -417,7 +364,7 @@ pub(super) fn flat(json: Json<'_>) -> Cow<'_, str> {
         match own.or(content) {
             Some(own) if own.is_string() => append(&mut text, own.text().unwrap_or_default()),
             Some(_) | None if part.is_string() => {
-                append(&mut text, part.text().unwrap_or_default())
+                append(&mut text, part.text().unwrap_or_default());
             }
             // Pictures and files are not text.
             Some(_) | None if kind.is_some() => {}
@@ -425,104 +372,4 @@ pub(super) fn flat(json: Json<'_>) -> Cow<'_, str> {
         }
     }
     text
-}
-
-/// Messages wherever they are in this value: a list, one message, or something that holds them under one of
-/// the names that requests, responses and recorders use. Text that is none of these was said by `plain`.
-pub(super) fn anywhere<'a>(json: Json<'a>, plain: Plain, events: &mut Events<'a>) {
-    search(json, plain, events, DEPTH_MAX);
-}
-
-/// Who said what is only a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Plain {
-    User,
-    Model,
-}
-
-fn search<'a>(json: Json<'a>, plain: Plain, events: &mut Events<'a>, depth: usize) {
-    if depth == 0 {
-        return;
-    }
-    if json.is_list() {
-        return json.items().for_each(|inner| search(inner, plain, events, depth - 1));
-    }
-    if !json.is_object() {
-        let text = json.some_text().filter(|text| !text.trim().is_empty());
-        return events.extend(text.map(|text| match plain {
-            Plain::User => Event::User(text),
-            Plain::Model => Event::Says(text),
-        }));
-    }
-    let [
-        role,
-        kind,
-        choices,
-        generations,
-        messages,
-        contents,
-        content,
-        message,
-        text,
-        traced,
-        output,
-        lc,
-        given,
-        prompt,
-    ] = json.fields([
-        "role",
-        "type",
-        "choices",
-        "generations",
-        "messages",
-        "contents",
-        "content",
-        "message",
-        "text",
-        "tool.name",
-        "output",
-        "lc",
-        "input",
-        "prompt",
-    ]);
-    if let Some(inner) = message.filter(|inner| inner.is_object()) {
-        return search(inner, plain, events, depth - 1);
-    }
-    if role.is_some() || kind.is_some() || traced.is_some() || lc.is_some() {
-        return self::message(json, events);
-    }
-    // A content of nobody says nothing about who was told it.
-    let content = content.filter(|content| !content.is_string() || plain == Plain::Model);
-    let held = [
-        choices,
-        generations,
-        messages,
-        contents,
-        content.filter(|it| !it.is_string()),
-        output,
-        text,
-        content,
-        given,
-        prompt,
-    ];
-    if let Some(inner) = held.into_iter().flatten().next() {
-        search(inner, plain, events, depth - 1);
-    }
-}
-
-/// The same for a text that may itself be JSON, as recorders put it into attributes.
-pub(super) fn in_text(text: &str, plain: Plain) -> Vec<Event<'static>> {
-    let mut events = Vec::new();
-    let is_json = text.trim_ascii_start().starts_with(['{', '[']);
-    match Json::first(text).filter(|_| is_json) {
-        Some(json) => anywhere(json, plain, &mut events),
-        None => {}
-    }
-    if events.is_empty() && !text.trim().is_empty() {
-        events.push(match plain {
-            Plain::User => Event::User(text.into()),
-            Plain::Model => Event::Says(text.into()),
-        });
-    }
-    events.into_iter().map(Event::into_owned).collect()
 }

@@ -15,6 +15,7 @@ use super::messages::{self, flat};
 use super::scan::Json;
 use super::time::time_ms;
 use super::turns::{Answer, Call, Event, Turn, Turns};
+use super::usage::tokens;
 use super::{Found, Importer, Run, RunInput, Unit};
 
 pub(super) const IMPORTER: Importer = Importer {
@@ -124,7 +125,7 @@ fn turn(extra: Option<Json<'_>>) -> Turn<'_> {
     Turn {
         at_ms: at.or(created).and_then(time_ms),
         model: response.and_then(|response| response.get("model")).and_then(Json::some_text),
-        usage: usage.map(messages::usage).unwrap_or_default(),
+        usage: usage.map(tokens).unwrap_or_default(),
         cost_usd: cost.or_else(|| usage?.get("cost")).and_then(Json::number),
         ..Turn::default()
     }

@@ -63,12 +63,16 @@ mod python;
 mod run;
 /// JSON where it stands.
 mod scan;
+/// Messages wherever they are.
+mod search;
 /// From spans to runs.
 mod spans;
 /// Times.
 mod time;
 /// From a conversation to steps.
 mod turns;
+/// Tokens.
+mod usage;
 
 pub use complaint::{Complaint, Trouble};
 pub use glance::Glance;
@@ -162,5 +166,24 @@ mod tests {
             assert!(!(importer.sniff)(&Glance::at(b"")), "{id} recognises nothing at all");
             assert!(!(importer.sniff)(&Glance::at(b"{}")), "{id} recognises an empty object");
         }
+    }
+
+    #[test]
+    fn every_row_is_in_the_documentation() {
+        let page = include_str!("../../../../docs/transcripts.md");
+        let rows: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("| `")).collect();
+        let is_unit = |row: &str, unit: Unit| {
+            row.trim_end_matches([' ', '|']).ends_with(match unit {
+                Unit::Line => "| line",
+                Unit::Document => "| document",
+                Unit::File => "| whole file",
+            })
+        };
+        for importer in &IMPORTERS {
+            let row = rows.iter().find(|row| row.starts_with(&format!("{}`", importer.id)));
+            assert!(row.is_some_and(|row| is_unit(row, importer.unit)), "{}", importer.id);
+        }
+        let formats = rows.iter().filter(|row| !row.starts_with("NaN"));
+        assert_eq!(formats.count(), IMPORTERS.len(), "a row without an importer");
     }
 }

@@ -15,6 +15,7 @@ use super::messages::{self, flat, truth};
 use super::scan::Json;
 use super::time::time_ms;
 use super::turns::{Answer, Call, Event, Turn, Turns};
+use super::usage::tokens;
 use super::{Found, Importer, Run, RunInput, Trouble, Unit};
 
 pub(super) const EVENTS: Importer = Importer {
@@ -109,15 +110,13 @@ fn evaluated(desk: &mut Desk<'_>) {
         run.outcome = resolved.map(|it| if it { "success" } else { "failure" }.into()).or(failed);
         let mut turns = Turns::default();
         for event in history.into_iter().flat_map(Json::items) {
-            let pair =
-                event.items().flat_map(|inner| Some(inner).filter(|inner| inner.is_object()));
+            let pair = event.items().filter(|inner| inner.is_object());
             pair.chain(Some(event).filter(|event| event.is_object()))
                 .for_each(|event| happened(event, &mut run, &mut turns));
         }
         if let Some(metrics) = metrics {
             run.cost_usd = metrics.get("accumulated_cost").and_then(Json::number);
-            run.usage =
-                metrics.get("accumulated_token_usage").map(messages::usage).unwrap_or_default();
+            run.usage = metrics.get("accumulated_token_usage").map(tokens).unwrap_or_default();
         }
         desk.runs.push(turns.into_run(run));
     }
@@ -126,6 +125,10 @@ fn evaluated(desk: &mut Desk<'_>) {
 fn happened<'a>(event: Json<'a>, run: &mut Run<'a>, turns: &mut Turns<'a>) {
     let [action, observation, kind, source, at] =
         event.fields(["action", "observation", "kind", "source", "timestamp"]);
+    if !event.is_whole() {
+        // What it was is written before what it was called by.
+        return;
+    }
     let at_ms = at.and_then(time_ms);
     run.started_ms = run.started_ms.or(at_ms);
     run.ended_ms = at_ms.or(run.ended_ms);
@@ -157,7 +160,7 @@ fn acted<'a>(
             id: of_response("id").and_then(Json::some_text),
             at_ms,
             model: of_response("model").and_then(Json::some_text),
-            usage: of_response("usage").map(messages::usage).unwrap_or_default(),
+            usage: of_response("usage").map(tokens).unwrap_or_default(),
             ..Turn::default()
         }));
     };

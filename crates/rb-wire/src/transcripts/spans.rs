@@ -241,7 +241,11 @@ impl<'a> Room<'a> {
             .iter()
             .filter_map(|event| match event {
                 Event::User(text) => Some(text),
-                _ => None,
+                Event::Begin(_)
+                | Event::Says(_)
+                | Event::Reasons(_)
+                | Event::Calls(_)
+                | Event::Answers(_) => None,
             })
             .collect();
         let count = asked.len();

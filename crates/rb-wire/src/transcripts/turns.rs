@@ -300,10 +300,8 @@ impl<'a> Turns<'a> {
     pub(super) fn into_run(mut self, run: Run<'a>) -> Run<'a> {
         let task = run.task.or_else(|| self.task.take());
         let steps = self.finish();
-        let from_steps = |known: Usage| match known.is_unknown() {
-            true => steps.iter().fold(known, |sum, step| sum.plus(step.usage)),
-            false => known,
-        };
+        let sum = || steps.iter().fold(Usage::default(), |sum, step| sum.plus(step.usage));
+        let usage = if run.usage.is_unknown() { sum() } else { run.usage };
         let costs = || steps.iter().filter_map(|step| step.cost_usd);
         let cost_usd = run.cost_usd.or_else(|| costs().reduce(|sum, cost| sum + cost));
         let times = || steps.iter().filter_map(|step| step.at_ms);
@@ -312,7 +310,7 @@ impl<'a> Turns<'a> {
             model: run.model.or_else(|| steps.iter().rev().find_map(|step| step.model.clone())),
             started_ms: run.started_ms.or_else(|| times().min()),
             ended_ms: run.ended_ms.or_else(|| times().max()),
-            usage: from_steps(run.usage),
+            usage,
             cost_usd,
             steps,
             ..run

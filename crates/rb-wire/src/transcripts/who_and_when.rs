@@ -54,38 +54,35 @@ fn read(desk: &mut Desk<'_>) {
 }
 
 /// A message of a conversation of several agents, as a step of its own.
-pub(super) fn message_step(message: Json<'_>) -> RunStep<'_> {
+fn message_step(message: Json<'_>) -> RunStep<'_> {
     let [content, name, role] = message.fields(["content", "name", "role"]);
     let text = content.map(flat).unwrap_or_default();
     let speaker = name.and_then(Json::some_text).or_else(|| role.and_then(Json::some_text));
-    spoken_step(text, speaker)
+    spoken_step(text, speaker.as_deref())
 }
 
 /// What somebody said: a person asks, a terminal reports, an agent thinks and perhaps writes code.
-pub(super) fn spoken_step<'a>(text: Cow<'a, str>, speaker: Option<Cow<'a, str>>) -> RunStep<'a> {
-    let who = speaker.as_deref().unwrap_or_default();
-    let agent = speaker.clone().filter(|_| !matches!(who, "human" | "user"));
+pub(super) fn spoken_step<'a>(text: Cow<'a, str>, speaker: Option<&str>) -> RunStep<'a> {
+    let who = speaker.unwrap_or_default();
     if who == "human" || who == "user" {
-        return RunStep { user_input: text, agent, ..RunStep::default() };
+        return RunStep { user_input: text, ..RunStep::default() };
     }
+    let agent = speaker.map(|speaker| Cow::Owned(speaker.to_owned()));
     if is_terminal(who, &text) {
         let code = text.trim_start().strip_prefix("exitcode: ");
         let is_error = code.is_some_and(|code| !code.starts_with('0'));
         return RunStep { observation: text, is_error, agent, ..RunStep::default() };
     }
-    match fenced(&text) {
-        Some(found) => RunStep {
-            thought: Cow::Owned(found.before.to_owned()),
-            tool: if found.language.is_empty() {
-                "code".into()
-            } else {
-                Cow::Owned(found.language.to_owned())
-            },
-            input: RunInput::Text(Cow::Owned(found.code.to_owned())),
-            agent,
-            ..RunStep::default()
-        },
-        None => RunStep { thought: text, agent, ..RunStep::default() },
+    let Some(found) = fenced(&text) else {
+        return RunStep { thought: text, agent, ..RunStep::default() };
+    };
+    let language = if found.language.is_empty() { "code" } else { found.language };
+    RunStep {
+        thought: Cow::Owned(found.before.to_owned()),
+        tool: Cow::Owned(language.to_owned()),
+        input: RunInput::Text(Cow::Owned(found.code.to_owned())),
+        agent,
+        ..RunStep::default()
     }
 }
 

@@ -69,6 +69,14 @@ fn every_format_has_a_fixture() {
 }
 
 #[test]
+fn every_format_has_a_fuzz_target() {
+    let manifest = include_str!("../../../../fuzz/Cargo.toml");
+    for importer in &IMPORTERS {
+        assert!(manifest.contains(&format!("name = \"{}\"\n", importer.id)), "{}", importer.id);
+    }
+}
+
+#[test]
 fn every_fixture_is_read() {
     for fixture in FIXTURES {
         let found: Found<'_> = (importer(fixture.importer).parse)(fixture.bytes);

@@ -2,7 +2,6 @@
 
 #![expect(
     clippy::expect_used,
-    clippy::panic,
     reason = "all of this is tests, which clippy knows only of functions marked as such"
 )]
 

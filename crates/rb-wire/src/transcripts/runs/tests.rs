@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use rb_engine::step::{Input, Step};
 
+use super::super::RunInput;
 use super::*;
 
 /// What a line comes to, on a few lines for a snapshot.
