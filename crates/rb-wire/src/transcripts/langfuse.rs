@@ -65,7 +65,7 @@ fn read(desk: &mut Desk<'_>) {
     let mut traces = Vec::new();
     for record in &records {
         let [trace, observations] = record.fields(["trace", "observations"]);
-        if observations.is_none() && trace.is_none() {
+        if observations.is_none() && trace.is_none() && record.is_whole() {
             all.push(observation(*record, None));
             continue;
         }
@@ -74,9 +74,8 @@ fn read(desk: &mut Desk<'_>) {
         let session = trace.get("sessionId").and_then(Json::some_text);
         // The trace repeats its observations, without what they hold.
         let listed = observations.or_else(|| trace.get("observations"));
-        all.extend(
-            listed.into_iter().flat_map(Json::items).map(|it| observation(it, session.clone())),
-        );
+        let whole = listed.into_iter().flat_map(Json::items).filter(|it| it.is_whole());
+        all.extend(whole.map(|it| observation(it, session.clone())));
     }
     let before = desk.runs.len();
     spans::runs(all, records.first().copied(), desk);

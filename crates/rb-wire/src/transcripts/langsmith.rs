@@ -47,7 +47,8 @@ fn read(desk: &mut Desk<'_>) {
         let [post, patch, runs] = record.fields(["post", "patch", "runs"]);
         let is_batch = post.or(patch).or(runs).is_some();
         let batch = [post, patch, runs].into_iter().flatten().flat_map(Json::items);
-        for run in batch.chain(Some(*record).filter(|_| !is_batch)) {
+        let all_runs = batch.chain(Some(*record).filter(|_| !is_batch));
+        for run in all_runs.filter(|run| run.is_whole()) {
             let id = run.get("id").and_then(Json::name).unwrap_or_default();
             if let Some(span) = by_id.get(&id).and_then(|at| all.get_mut(*at)) {
                 fill(run, span);

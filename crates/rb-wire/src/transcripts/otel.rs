@@ -127,7 +127,8 @@ fn otlp_spans<'a>(resources: Json<'a>, all: &mut Vec<Json<'a>>) {
         let [scopes, scopes_too, old] =
             resource.fields(["scopeSpans", "scope_spans", "instrumentationLibrarySpans"]);
         for scope in scopes.or(scopes_too).or(old).into_iter().flat_map(Json::items) {
-            all.extend(scope.get("spans").into_iter().flat_map(Json::items));
+            let spans = scope.get("spans").into_iter().flat_map(Json::items);
+            all.extend(spans.filter(|span| span.is_whole()));
         }
     }
 }
@@ -158,7 +159,10 @@ fn nested<'a>(spans: impl Iterator<Item = Json<'a>>, all: &mut Vec<Json<'a>>) {
     let mut open: Vec<Json<'a>> = spans.filter(|span| span.is_object()).collect();
     open.reverse();
     while let Some(span) = open.pop().filter(|_| all.len() < NESTED_MAX * 10) {
-        all.push(span);
+        // What a span is called may be written last, so only whole ones count; what is inside one may be whole.
+        if span.is_whole() {
+            all.push(span);
+        }
         let children = span.get("child_spans").into_iter().flat_map(Json::items);
         open.extend(children.take(NESTED_MAX));
     }

@@ -73,7 +73,11 @@ fn read(desk: &mut Desk<'_>) {
             run.outcome = info.get("exit_status").and_then(Json::some_text);
             spent(&mut run, info.get("model_stats"));
         }
-        run.steps = trajectory.items().filter(|step| step.is_object()).map(step).collect();
+        run.steps = trajectory
+            .items()
+            .filter(|step| step.is_object() && step.is_whole())
+            .map(step)
+            .collect();
         desk.runs.push(run);
     }
 }

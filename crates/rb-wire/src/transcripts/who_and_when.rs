@@ -36,7 +36,8 @@ fn read(desk: &mut Desk<'_>) {
             "mistake_reason",
         ]);
         let is_correct = correct.or(corrected).and_then(Json::truth);
-        let steps = history.into_iter().flat_map(Json::items).filter(|message| message.is_object());
+        let steps =
+            history.into_iter().flat_map(Json::items).filter(|it| it.is_object() && it.is_whole());
         desk.runs.push(Run {
             run_id: id.and_then(Json::name),
             dataset: Some("who-and-when".into()),
