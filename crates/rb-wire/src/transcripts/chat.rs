@@ -96,45 +96,48 @@ fn parse(input: &[u8]) -> Found<'_> {
 
 fn read(desk: &mut Desk<'_>) {
     let mut lines = Turns::default();
-    let mut any_line = false;
+    let (mut any_line, mut others) = (false, Vec::new());
     for document in desk.documents() {
-        if is_message(document) || is_responses(document) {
+        if is_one(document) {
             any_line = true;
             said(document, &mut lines);
-        } else if !document.is_list() {
-            let run = request(document);
-            desk.runs.push(run);
-        } else if document.items().next().is_some_and(|first| {
-            is_message(first) || is_responses(first) || first.get("type").is_some()
-        }) {
-            let mut turns = Turns::default();
-            document.items().for_each(|message| said(message, &mut turns));
-            finish(desk, document, turns, Run::default());
+        } else if document.is_object() {
+            desk.runs.push(request(document));
+        } else if document
+            .items()
+            .next()
+            .is_some_and(|first| is_one(first) || first.get("type").is_some())
+        {
+            conversation(document, desk);
         } else {
             for inner in document.items() {
-                if inner.is_list() {
-                    let mut turns = Turns::default();
-                    inner.items().for_each(|message| said(message, &mut turns));
-                    finish(desk, inner, turns, Run::default());
-                } else if inner.is_object() {
-                    let run = request(inner);
-                    desk.runs.push(run);
-                } else {
-                    desk.complain(inner, Trouble::NotARecord { found: inner.kind() });
+                match inner.raw().as_bytes().first() {
+                    Some(b'[') => conversation(inner, desk),
+                    Some(b'{') => desk.runs.push(request(inner)),
+                    Some(_) | None => others.push(inner),
                 }
             }
         }
     }
+    desk.complain_about_others(&others);
     if any_line {
         desk.runs.push(lines.into_run(Run::default()));
     }
 }
 
-fn finish<'a>(desk: &mut Desk<'a>, about: Json<'a>, turns: Turns<'a>, run: Run<'a>) {
+/// Whether a value is a message or an item, rather than something that holds some.
+fn is_one(json: Json<'_>) -> bool {
+    is_message(json) || is_responses(json)
+}
+
+/// A list of messages.
+fn conversation<'a>(list: Json<'a>, desk: &mut Desk<'a>) {
+    let mut turns = Turns::default();
+    list.items().for_each(|message| said(message, &mut turns));
     if turns.lost_answers > 0 {
-        desk.complain(about, Trouble::NoCallFor { count: turns.lost_answers });
+        desk.complain(list, Trouble::NoCallFor { count: turns.lost_answers });
     }
-    desk.runs.push(turns.into_run(run));
+    desk.runs.push(turns.into_run(Run::default()));
 }
 
 fn said<'a>(message: Json<'a>, turns: &mut Turns<'a>) {

@@ -21,7 +21,7 @@ impl Complaint {
             | Trouble::StepsNotAList { .. }
             | Trouble::StepsNotObjects { .. }
             | Trouble::Damaged { .. }
-            | Trouble::NotARecord { .. }
+            | Trouble::NotRecords { .. }
             | Trouble::Unrecognised => true,
             Trouble::NotUnicode
             | Trouble::NotANumber
@@ -99,11 +99,13 @@ pub enum Trouble {
     /// Line breaks inside strings.
     #[error("lines were broken inside of strings, as terminals do; they were joined")]
     Wrapped,
-    /// Something else than an object where one was expected.
-    #[error("{found}, where an object was expected; it was left out")]
-    NotARecord {
-        /// What it is instead.
+    /// Something else than objects where some were expected.
+    #[error("not objects, as they must be: {count}, the first is {found}; they were left out")]
+    NotRecords {
+        /// What the first is instead.
         found: &'static str,
+        /// How many there are.
+        count: usize,
     },
     /// No importer knows the format.
     #[error("not a transcript that `rb` knows; docs/transcripts.md lists the formats")]

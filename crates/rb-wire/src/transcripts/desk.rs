@@ -18,7 +18,12 @@ pub(super) struct Desk<'a> {
     /// What was found.
     pub(super) runs: Vec<Run<'a>>,
     complaints: Vec<Complaint>,
+    /// A place and its line: the next complaint is mostly a little further on.
+    counted: (usize, u64),
 }
+
+/// So many complaints about one text are kept; whoever has read those knows.
+const COMPLAINTS_MAX: usize = 1000;
 
 /// An importer that reads JSON.
 pub(super) type Read = for<'a> fn(&mut Desk<'a>);
@@ -65,7 +70,7 @@ fn import_text(text: &str, read: Read) -> Found<'_> {
 }
 
 fn import_as_it_is(text: &str, read: Read) -> Found<'_> {
-    let mut desk = Desk { text, runs: Vec::new(), complaints: Vec::new() };
+    let mut desk = Desk { text, runs: Vec::new(), complaints: Vec::new(), counted: (0, 1) };
     read(&mut desk);
     desk.complain_about_lone_surrogates();
     desk.complaints.sort_by_key(|complaint| complaint.line);
@@ -101,8 +106,21 @@ impl<'a> Desk<'a> {
     }
 
     fn complain_at(&mut self, at: usize, trouble: Trouble) {
-        let before = self.text.as_bytes().get(..at).unwrap_or_default();
-        self.complaints.push(Complaint { line: line_at(before), trouble });
+        if self.complaints.len() >= COMPLAINTS_MAX {
+            return;
+        }
+        let (from, line) = if at >= self.counted.0 { self.counted } else { (0, 1) };
+        let between = self.text.as_bytes().get(from..at).unwrap_or_default();
+        self.counted = (at, line + line_at(between) - 1);
+        self.complaints.push(Complaint { line: self.counted.1, trouble });
+    }
+
+    /// Says what stood where objects were expected, once for all of them.
+    pub(super) fn complain_about_others(&mut self, others: &[Json<'_>]) {
+        if let Some(first) = others.first() {
+            let trouble = Trouble::NotRecords { found: first.kind(), count: others.len() };
+            self.complain(*first, trouble);
+        }
     }
 
     /// Looks for them only where there are halves at all, which is hardly ever.
@@ -117,7 +135,7 @@ impl<'a> Desk<'a> {
 
     /// The objects of the text: its documents, or the values of a document that is a list.
     pub(super) fn records(&mut self) -> Vec<Json<'a>> {
-        let mut records = Vec::new();
+        let (mut records, mut others) = (Vec::new(), Vec::new());
         for document in self.documents() {
             let candidates: &mut dyn Iterator<Item = Json<'a>> = if document.is_list() {
                 &mut document.items()
@@ -128,13 +146,14 @@ impl<'a> Desk<'a> {
                 if record.is_object() {
                     records.push(record);
                 } else if !record.is_list() {
-                    self.complain(record, Trouble::NotARecord { found: record.kind() });
+                    others.push(record);
                 } else {
                     // Pairs and batches are flattened once.
                     records.extend(record.items().filter(|inner| inner.is_object()));
                 }
             }
         }
+        self.complain_about_others(&others);
         records
     }
 
@@ -256,7 +275,7 @@ mod tests {
 
     /// The documents, `…` behind those that are not whole, and the complaints.
     fn told(text: &str) -> (Vec<String>, Vec<String>) {
-        let mut desk = Desk { text, runs: Vec::new(), complaints: Vec::new() };
+        let mut desk = Desk { text, runs: Vec::new(), complaints: Vec::new(), counted: (0, 1) };
         let documents = desk.documents();
         let shown = |document: &Json<'_>| {
             let cut = if is_whole(document.raw()) { "" } else { "…" };

@@ -6,6 +6,7 @@
 //! a string.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use super::desk::{Desk, import};
 use super::glance::{Glance, Record};
@@ -62,7 +63,7 @@ fn parse(input: &[u8]) -> Found<'_> {
 fn read(desk: &mut Desk<'_>) {
     let records = desk.records();
     let mut all = Vec::new();
-    let mut traces = Vec::new();
+    let mut traces: BTreeMap<Cow<'_, str>, Json<'_>> = BTreeMap::new();
     for record in &records {
         let [trace, observations] = record.fields(["trace", "observations"]);
         if observations.is_none() && trace.is_none() && record.is_whole() {
@@ -70,7 +71,7 @@ fn read(desk: &mut Desk<'_>) {
             continue;
         }
         let trace = trace.filter(|trace| trace.is_object()).unwrap_or(*record);
-        traces.push(trace);
+        traces.extend(trace.get("id").and_then(Json::name).map(|id| (id, trace)));
         let session = trace.get("sessionId").and_then(Json::some_text);
         // The trace repeats its observations, without what they hold.
         let listed = observations.or_else(|| trace.get("observations"));
@@ -80,8 +81,7 @@ fn read(desk: &mut Desk<'_>) {
     let before = desk.runs.len();
     spans::runs(all, records.first().copied(), desk);
     for run in desk.runs.iter_mut().skip(before) {
-        let is_of = |trace: &&Json<'_>| trace.get("id").and_then(Json::name) == run.run_id;
-        if let Some(trace) = traces.iter().find(is_of) {
+        if let Some(trace) = run.run_id.as_ref().and_then(|id| traces.get(id)) {
             run.labels = labels(&[
                 ("scores", trace.get("scores").filter(|it| it.items().next().is_some())),
                 ("tags", trace.get("tags").filter(|it| it.items().next().is_some())),

@@ -50,7 +50,7 @@ pub(super) const GENAI: Importer = Importer {
 };
 
 /// Spans nested in spans are read this deep at most.
-const NESTED_MAX: usize = 100_000;
+const NESTED_MAX: usize = 64;
 
 fn is_trail(record: &Record<'_>) -> bool {
     let is_error =
@@ -156,15 +156,16 @@ fn otlp_logs<'a>(resources: Json<'a>, logged: &mut Logged<'a>) {
 
 /// Spans and the spans inside of them.
 fn nested<'a>(spans: impl Iterator<Item = Json<'a>>, all: &mut Vec<Json<'a>>) {
-    let mut open: Vec<Json<'a>> = spans.filter(|span| span.is_object()).collect();
+    let mut open: Vec<(Json<'a>, usize)> = spans.map(|span| (span, NESTED_MAX)).collect();
     open.reverse();
-    while let Some(span) = open.pop().filter(|_| all.len() < NESTED_MAX * 10) {
-        // What a span is called may be written last, so only whole ones count; what is inside one may be whole.
-        if span.is_whole() {
+    while let Some((span, depth)) = open.pop() {
+        // What a span is called may be written last, so only whole ones count; what is inside of one that
+        // is not may be whole.
+        if span.is_object() && span.is_whole() {
             all.push(span);
         }
-        let children = span.get("child_spans").into_iter().flat_map(Json::items);
-        open.extend(children.take(NESTED_MAX));
+        let children = span.get("child_spans").filter(|_| depth > 0);
+        open.extend(children.into_iter().flat_map(Json::items).map(|child| (child, depth - 1)));
     }
 }
 

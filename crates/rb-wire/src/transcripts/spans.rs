@@ -6,7 +6,7 @@
 //! and results that nobody told before are taken from them.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::desk::Desk;
 use super::scan::Json;
@@ -160,7 +160,7 @@ impl<'a> Trace<'a> {
     }
 
     fn named(&self, rooms: BTreeMap<Option<usize>, Room<'a>>) -> Vec<Run<'a>> {
-        let known: Vec<Option<usize>> = rooms.keys().copied().collect();
+        let known: BTreeSet<Option<usize>> = rooms.keys().copied().collect();
         let name = |agent: Option<usize>| {
             let trace = self.spans.first().map(|span| span.trace.clone()).unwrap_or_default();
             match agent.and_then(|at| self.spans.get(at)).filter(|_| known.first() != Some(&agent))

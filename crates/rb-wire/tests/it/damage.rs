@@ -128,6 +128,18 @@ fn nesting_of_any_depth_is_survived() {
     }
 }
 
+#[test]
+fn complaints_about_a_hostile_file_are_bounded_and_quick() {
+    let started = std::time::Instant::now();
+    for text in ["{x\n".repeat(200_000), format!("[{}1]", "1,\n".repeat(200_000))] {
+        for importer in IMPORTERS.iter().filter(|importer| importer.id != "runs") {
+            let (_, complaints) = (importer.parse)(text.as_bytes());
+            assert!((1..=1000).contains(&complaints.len()), "{} {}", importer.id, complaints.len());
+        }
+    }
+    assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
+}
+
 /// Every door, with anything.
 fn every_door(bytes: &[u8]) {
     let _ = sniff(bytes);
