@@ -39,13 +39,15 @@ pub(crate) enum Color {
 
 /// Looks through recorded runs and shows where a monitor fired, and why.
 ///
-/// A file holds one run a line, a JSON object with a list of `steps`; see below. It may be compressed
-/// with gzip, whatever its name.
+/// Takes what agents, tracing tools and benchmarks keep of their runs: Claude Code, Codex, Gemini CLI,
+/// SWE-agent, OpenTelemetry, Langfuse, bare messages and many more; see below. The format is told by
+/// the content, not by the name. A file may be compressed with gzip, may still be written to, and may
+/// be damaged: what can be read is read, and the rest is told.
 #[derive(Debug, Args)]
 #[command(after_long_help = AFTER_CHECK)]
 pub(crate) struct CheckArgs {
-    /// Files, folders or `-` for standard input. Of a folder, all `.jsonl` and `.ndjson` files are
-    /// read, also compressed ones (`.gz`), sorted by name.
+    /// Files, folders or `-` for standard input. Of a folder, all `.jsonl`, `.ndjson`, `.json`, `.traj`
+    /// and `.log` files that are transcripts are read, also compressed ones (`.gz`), sorted by name.
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
@@ -321,7 +323,13 @@ Examples:
 What the numbers mean: docs/quality.md";
 
 const AFTER_CHECK: &str = "\
-A line of input, here with line breaks (only `steps` must be there):
+Formats (docs/transcripts.md says more):
+  agent-error-bench, anthropic-messages, atif, claude-code, claude-stream, codex, gemini-cli,
+  langfuse, langsmith, mast, message-lines, mini-swe-agent, openai-chat, openai-responses,
+  openhands, openhands-eval, openinference, otel-genai, otlp, runs, swe-agent, tau-bench,
+  tau2-bench, who-and-when
+
+A line of our own format (`runs`), here with line breaks (only `steps` must be there):
   {\"run_id\": \"r1\", \"outcome\": \"failure\", \"steps\": [
     {\"thought\": \"Let me look.\", \"action\": \"bash\", \"action_input\": \"ls\",
      \"observation\": \"a.rs\", \"is_error\": false}, …]}
@@ -339,6 +347,7 @@ Exit codes:
 
 Examples:
   rb check runs.jsonl
+  rb check ~/.claude/projects/ --only-fired
   rb check transcripts/ --suite heuristic --profile qa --weight streak=0.1
   zcat runs.jsonl.gz | rb check - --json | jq 'select(.fires != []) | .run_id'";
 
@@ -358,6 +367,15 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
+
+    #[test]
+    fn the_help_names_every_format() {
+        let formats = AFTER_CHECK.split("\n\n").next().unwrap_or_default();
+        for importer in &rb_wire::transcripts::IMPORTERS {
+            let is_named = formats.split([',', '\n']).any(|name| name.trim() == importer.id);
+            assert!(is_named, "{} is missing in the help of `rb check`", importer.id);
+        }
+    }
 
     #[test]
     fn the_flags_fit_together() {

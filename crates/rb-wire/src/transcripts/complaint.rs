@@ -19,8 +19,17 @@ impl Complaint {
             | Trouble::NotAnObject { .. }
             | Trouble::NoSteps
             | Trouble::StepsNotAList { .. }
-            | Trouble::StepsNotObjects { .. } => true,
-            Trouble::NotUnicode | Trouble::NotANumber => false,
+            | Trouble::StepsNotObjects { .. }
+            | Trouble::Damaged { .. }
+            | Trouble::NotRecords { .. }
+            | Trouble::Unrecognised => true,
+            Trouble::NotUnicode
+            | Trouble::NotANumber
+            | Trouble::CutOff
+            | Trouble::Wrapped
+            | Trouble::NoCallFor { .. }
+            | Trouble::LabelsOnly
+            | Trouble::NothingOfAnAgent { .. } => false,
         }
     }
 }
@@ -76,6 +85,48 @@ pub enum Trouble {
         "not valid Unicode; what could not be read was replaced by \u{fffd}; write the file as UTF-8"
     )]
     NotUnicode,
+    /// The text is JSON up to here and no further.
+    #[error("not JSON ({detail}, column {column}); what stands before it was read")]
+    Damaged {
+        /// What the parser says.
+        detail: String,
+        /// Where, in bytes from 1.
+        column: usize,
+    },
+    /// The text ends in the middle of a value.
+    #[error("ends in the middle, as a run that is still going on does; what is there was read")]
+    CutOff,
+    /// Line breaks inside strings.
+    #[error("lines were broken inside of strings, as terminals do; they were joined")]
+    Wrapped,
+    /// Something else than objects where some were expected.
+    #[error("not objects, as they must be: {count}, the first is {found}; they were left out")]
+    NotRecords {
+        /// What the first is instead.
+        found: &'static str,
+        /// How many there are.
+        count: usize,
+    },
+    /// No importer knows the format.
+    #[error("not a transcript that `rb` knows; docs/transcripts.md lists the formats")]
+    Unrecognised,
+    /// Answers to calls that are not there.
+    #[error("results of calls that are not there: {count}; they were left out")]
+    NoCallFor {
+        /// How many there are.
+        count: usize,
+    },
+    /// A file that says what was wrong with a run that is kept elsewhere.
+    #[error("labels without the run they are about; it has no steps here")]
+    LabelsOnly,
+    /// A trace of some other program.
+    #[error(
+        "nothing in it is a call of a model or a tool (spans: {spans}); is content capture switched on?"
+    )]
+    NothingOfAnAgent {
+        /// How many spans there are.
+        spans: usize,
+    },
     /// Python's spelling of numbers that JSON does not have.
     #[error("`NaN` and `Infinity` are not JSON; they were read as null")]
     NotANumber,

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr;
 use serde_json::value::RawValue;
 
 /// What kind of value a JSON text holds, in words, judged by its first character.
@@ -21,15 +22,65 @@ pub(super) fn kind(json: &str) -> &'static str {
 
 /// The text of a string; `None` for anything else. Sets `mended` where it had to be mended.
 pub(super) fn text<'a>(value: &'a RawValue, mended: &mut bool) -> Option<Cow<'a, str>> {
-    let inside = value.get().strip_prefix('"')?.strip_suffix('"')?;
-    if !inside.contains('\\') {
+    unquoted(value.get(), mended)
+}
+
+/// The text of a string, given with its quotes.
+pub(super) fn unquoted<'a>(json: &'a str, mended: &mut bool) -> Option<Cow<'a, str>> {
+    let inside = json.strip_prefix('"')?.strip_suffix('"')?;
+    if memchr(b'\\', inside.as_bytes()).is_none() {
         return Some(Cow::Borrowed(inside));
     }
-    if let Ok(text) = serde_json::from_str(value.get()) {
+    if let Ok(text) = serde_json::from_str(json) {
         return Some(Cow::Owned(text));
     }
     *mended = true;
-    serde_json::from_str(&without_lone_surrogates(value.get())).ok().map(Cow::Owned)
+    serde_json::from_str(&without_lone_surrogates(json)).ok().map(Cow::Owned)
+}
+
+/// A string of JSON that holds this text, with its quotes.
+pub(super) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Where half of a surrogate pair stands alone, in bytes; `None` where there is none.
+pub(super) fn lone_surrogate(json: &str) -> Option<usize> {
+    let mut at = 0;
+    while let Some(found) = memchr(b'\\', &json.as_bytes()[at..]) {
+        at += found;
+        at += match surrogate(&json[at..]) {
+            None => json[at..].chars().nth(1).map_or(1, |c| 1 + c.len_utf8()),
+            Some(Half::High) if surrogate(&json[at + 6..]) == Some(Half::Low) => 12,
+            Some(Half::High | Half::Low) => return Some(at),
+        };
+    }
+    None
+}
+
+/// JSON without the line breaks that stand inside strings, where they may not; `None` if there are none.
+///
+/// Such breaks come from terminals, which wrap long lines, and from what was copied there.
+pub(super) fn without_wrapped_lines(json: &str) -> Option<String> {
+    let mut mended = String::new();
+    let (mut kept, mut at) = (0, 0);
+    let mut in_string = false;
+    while let Some(&byte) = json.as_bytes().get(at) {
+        match byte {
+            b'"' => in_string = !in_string,
+            b'\\' if in_string => at += 1,
+            b'\n' | b'\r' if in_string => {
+                mended.push_str(&json[kept..at]);
+                kept = at + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    if kept == 0 {
+        return None;
+    }
+    mended.push_str(&json[kept..]);
+    Some(mended)
 }
 
 /// The text of a string or a number; `None` for anything else.
@@ -181,6 +232,33 @@ mod tests {
             let mut mended = false;
             assert_eq!(text(raw(json), &mut mended).as_deref(), Some(expected), "{json}");
             assert_eq!(mended, expected_mended, "{json}");
+        }
+    }
+
+    #[test]
+    fn lone_halves_are_found() {
+        for (json, expected) in [
+            (r#"{"a": "plain \n \\ud800"}"#, None),
+            (r#"["\ud83d\ude00"]"#, None),
+            (r#"["a", "\ud800"]"#, Some(7)),
+            (r#"["\ud83d\ude00\udc00"]"#, Some(14)),
+            (r#"["\"#, None),
+            (r#"["\é"#, None),
+        ] {
+            assert_eq!(lone_surrogate(json), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn wrapped_lines_are_joined_inside_strings_only() {
+        let cases = [
+            ("{\"a\": \"b\nc\",\n\"d\": 1}", Some("{\"a\": \"bc\",\n\"d\": 1}")),
+            ("{\"a\": \"b\\\"\r\nc\"}", Some("{\"a\": \"b\\\"c\"}")),
+            ("{\n}\n", None),
+            ("\"\\", None),
+        ];
+        for (json, expected) in cases {
+            assert_eq!(without_wrapped_lines(json).as_deref(), expected, "{json}");
         }
     }
 

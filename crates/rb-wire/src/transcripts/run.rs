@@ -5,10 +5,18 @@ use std::borrow::Cow;
 use rb_engine::step::{Input, Step};
 
 /// A recorded run. Its texts are borrowed from the transcript where that is possible.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+///
+/// What a source does not say is absent, never zero.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Run<'a> {
     /// The run's own name, if it has one.
     pub run_id: Option<Cow<'a, str>>,
+    /// The session that it belongs to, which several runs may share.
+    pub session_id: Option<Cow<'a, str>>,
+    /// The name of the run that started this one: it is the run of a sub-agent.
+    pub parent_id: Option<Cow<'a, str>>,
+    /// The set of tasks that it belongs to.
+    pub dataset: Option<Cow<'a, str>>,
     /// What the agent was asked to do.
     pub task: Option<Cow<'a, str>>,
     /// How it ended: `success`, `failure`, or a word of the source's own.
@@ -17,18 +25,61 @@ pub struct Run<'a> {
     pub agent: Option<Cow<'a, str>>,
     /// Which model.
     pub model: Option<Cow<'a, str>>,
+    /// When it began, in milliseconds since 1970.
+    pub started_ms: Option<u64>,
+    /// When it ended, or the last that is known of it.
+    pub ended_ms: Option<u64>,
+    /// The tokens of the whole run.
+    pub usage: Usage,
+    /// What the whole run cost, in US dollars.
+    pub cost_usd: Option<f64>,
     /// Whatever the source knows about the run beyond this, as raw JSON.
     pub labels: Option<Cow<'a, str>>,
     /// What happened, in order.
     pub steps: Vec<RunStep<'a>>,
 }
 
+/// Tokens, as far as the source counts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// All that went in, cached tokens among them.
+    pub input_tokens: Option<u64>,
+    /// All that came out, reasoning among it.
+    pub output_tokens: Option<u64>,
+    /// Of what went in, how much was read from a cache.
+    pub cache_read_tokens: Option<u64>,
+    /// Of what went in, how much was written to a cache.
+    pub cache_write_tokens: Option<u64>,
+}
+
+impl Usage {
+    /// Whether nothing is known.
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Both together; what neither knows stays unknown.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.saturating_add(b)),
+            (a, b) => a.or(b),
+        };
+        Self {
+            input_tokens: sum(self.input_tokens, other.input_tokens),
+            output_tokens: sum(self.output_tokens, other.output_tokens),
+            cache_read_tokens: sum(self.cache_read_tokens, other.cache_read_tokens),
+            cache_write_tokens: sum(self.cache_write_tokens, other.cache_write_tokens),
+        }
+    }
+}
+
 /// One recorded step. Absent texts are empty.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunStep<'a> {
     /// What a person said to the agent just before.
     pub user_input: Cow<'a, str>,
-    /// The model's visible text.
+    /// The model's visible text; its reasoning where it said nothing else.
     pub thought: Cow<'a, str>,
     /// The tool that was called; empty when there was no call.
     pub tool: Cow<'a, str>,
@@ -38,6 +89,16 @@ pub struct RunStep<'a> {
     pub observation: Cow<'a, str>,
     /// The source says that the call failed.
     pub is_error: bool,
+    /// When it was, in milliseconds since 1970.
+    pub at_ms: Option<u64>,
+    /// Who acted, where several agents share a run.
+    pub agent: Option<Cow<'a, str>>,
+    /// The model of this step, where the source says it of each.
+    pub model: Option<Cow<'a, str>>,
+    /// The tokens of the model call. Of several steps of one call, the first has them all.
+    pub usage: Usage,
+    /// What the model call cost, in US dollars; as with the tokens.
+    pub cost_usd: Option<f64>,
 }
 
 /// The argument of a tool call, and the form in which it was recorded.
@@ -69,7 +130,7 @@ impl RunStep<'_> {
 
 type Text<'a> = Cow<'a, str>;
 
-fn owned(text: Text<'_>) -> Text<'static> {
+pub(super) fn owned(text: Text<'_>) -> Text<'static> {
     Cow::Owned(text.into_owned())
 }
 
@@ -78,12 +139,30 @@ impl Run<'_> {
     pub fn into_owned(self) -> Run<'static> {
         Run {
             run_id: self.run_id.map(owned),
+            session_id: self.session_id.map(owned),
+            parent_id: self.parent_id.map(owned),
+            dataset: self.dataset.map(owned),
             task: self.task.map(owned),
             outcome: self.outcome.map(owned),
             agent: self.agent.map(owned),
             model: self.model.map(owned),
+            started_ms: self.started_ms,
+            ended_ms: self.ended_ms,
+            usage: self.usage,
+            cost_usd: self.cost_usd,
             labels: self.labels.map(owned),
             steps: self.steps.into_iter().map(RunStep::into_owned).collect(),
+        }
+    }
+}
+
+impl RunInput<'_> {
+    /// The same argument, borrowing nothing.
+    pub fn into_owned(self) -> RunInput<'static> {
+        match self {
+            Self::None => RunInput::None,
+            Self::Text(text) => RunInput::Text(owned(text)),
+            Self::Structured(json) => RunInput::Structured(owned(json)),
         }
     }
 }
@@ -95,13 +174,14 @@ impl RunStep<'_> {
             user_input: owned(self.user_input),
             thought: owned(self.thought),
             tool: owned(self.tool),
-            input: match self.input {
-                RunInput::None => RunInput::None,
-                RunInput::Text(text) => RunInput::Text(owned(text)),
-                RunInput::Structured(json) => RunInput::Structured(owned(json)),
-            },
+            input: self.input.into_owned(),
             observation: owned(self.observation),
             is_error: self.is_error,
+            at_ms: self.at_ms,
+            agent: self.agent.map(owned),
+            model: self.model.map(owned),
+            usage: self.usage,
+            cost_usd: self.cost_usd,
         }
     }
 }

@@ -1,11 +1,14 @@
 //! Our own format: one run a line.
 //!
 //! **Shape.** `{"run_id", "task", "agent", "model", "outcome", "labels": {…}, "steps": [{"thought", "action",
-//! "action_input", "observation", "is_error"}, …]}`. Only `steps` must be there; other keys are passed over.
+//! "action_input", "observation", "is_error"}, …]}`. Only `steps` must be there; other keys are passed over. The
+//! rest of what a [`Run`] and a [`RunStep`] know goes by the names of their fields.
 //!
 //! **Reading a step** follows the Python reference: the tool is `action`, or the first of `tool_calls`; texts
 //! of another type are empty; `is_error` (or `observation_is_error`) is true where Python would say so.
 //! An `action_input` that is not a string keeps its JSON. The last of several equal keys wins.
+//!
+//! **Cut off.** A line that ends in the middle gives the steps that are whole.
 //!
 //! **Mended.** Bytes that are not UTF-8 and halves of surrogate pairs become U+FFFD; `NaN` becomes null.
 
@@ -15,7 +18,13 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Complaint, Found, Importer, Run, RunInput, RunStep, Trouble, Unit, json};
+use self::step::StepSeed;
+use super::glance::Glance;
+use super::scan::Json;
+use super::{Complaint, Found, Importer, Run, RunStep, Trouble, Unit, Usage, json};
+
+/// A step of a run.
+mod step;
 
 pub(super) const IMPORTER: Importer = Importer {
     id: "runs",
@@ -27,12 +36,8 @@ pub(super) const IMPORTER: Importer = Importer {
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-fn sniff(beginning: &[u8]) -> bool {
-    let beginning = beginning.strip_prefix(BYTE_ORDER_MARK).unwrap_or(beginning);
-    let line = beginning.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty());
-    line.is_some_and(|line| {
-        line.trim_ascii_start().starts_with(b"{") && line.windows(7).any(|key| key == b"\"steps\"")
-    })
+fn sniff(glance: &Glance<'_>) -> bool {
+    !glance.is_list() && glance.has(&["steps"])
 }
 
 fn parse(input: &[u8]) -> Found<'_> {
@@ -83,6 +88,13 @@ fn parse_text(line: &str) -> (Option<Run<'_>>, Vec<Trouble>) {
         troubles.push(Trouble::NotANumber);
         return (run, troubles);
     }
+    if let Some(closed) = error.is_eof().then(|| closed(line)).flatten()
+        && let Ok(fields) = read(&closed)
+    {
+        let (run, mut troubles) = fields.check().into_owned();
+        troubles.push(Trouble::CutOff);
+        return (run, troubles);
+    }
     let trouble = match line.as_bytes().first() {
         Some(b'[' | b'"' | b'-' | b'0'..=b'9') => Trouble::NotAnObject { found: json::kind(line) },
         _ if matches!(line, "null" | "true" | "false") => {
@@ -91,6 +103,17 @@ fn parse_text(line: &str) -> (Option<Run<'_>>, Vec<Trouble>) {
         _ => not_json(&error),
     };
     (None, vec![trouble])
+}
+
+/// A run that is cut off among its steps, ended behind the last step that is whole.
+fn closed(line: &str) -> Option<String> {
+    let steps = Json::new(line, false).get("steps").filter(|steps| steps.is_list())?;
+    let whole = steps.items().take_while(|step| step.is_whole()).last();
+    let end = whole.map_or(steps.raw().as_ptr().addr() + 1, |step| {
+        step.raw().as_ptr().addr() + step.raw().len()
+    });
+    let end = end.checked_sub(line.as_ptr().addr())?;
+    Some(format!("{}]}}", line.get(..end)?))
 }
 
 fn not_json(error: &serde_json::Error) -> Trouble {
@@ -116,7 +139,20 @@ struct RunFields<'a> {
     agent: Option<&'a RawValue>,
     model: Option<&'a RawValue>,
     labels: Option<&'a RawValue>,
+    more: RunMore<'a>,
     steps: Steps<'a>,
+}
+
+/// The fields that few runs have.
+#[derive(Default)]
+struct RunMore<'a> {
+    session_id: Option<&'a RawValue>,
+    parent_id: Option<&'a RawValue>,
+    dataset: Option<&'a RawValue>,
+    started_ms: Option<&'a RawValue>,
+    ended_ms: Option<&'a RawValue>,
+    usage: Option<&'a RawValue>,
+    cost_usd: Option<&'a RawValue>,
 }
 
 #[derive(Default)]
@@ -151,6 +187,9 @@ impl<'a> RunFields<'a> {
         };
         let (task, outcome) = (text(self.task), text(self.outcome));
         let (agent, model) = (text(self.agent), text(self.model));
+        let more = self.more;
+        let (session_id, parent_id) = (text(more.session_id), text(more.parent_id));
+        let dataset = text(more.dataset);
         let run_id = self.run_id.and_then(|id| json::text_or_number(id, &mut mended));
         let labels = self.labels.map(RawValue::get).filter(|labels| *labels != "null");
         if mended {
@@ -162,11 +201,34 @@ impl<'a> RunFields<'a> {
             outcome,
             agent,
             model,
+            session_id,
+            parent_id,
+            dataset,
+            started_ms: more.started_ms.and_then(count),
+            ended_ms: more.ended_ms.and_then(count),
+            usage: more.usage.map(usage).unwrap_or_default(),
+            cost_usd: more.cost_usd.and_then(number),
             labels: labels.map(Cow::Borrowed),
             steps,
         };
         (Some(run), troubles)
     }
+}
+
+fn count(value: &RawValue) -> Option<u64> {
+    Json::new(value.get(), true).count()
+}
+
+fn number(value: &RawValue) -> Option<f64> {
+    Json::new(value.get(), true).number()
+}
+
+fn usage(value: &RawValue) -> Usage {
+    let [input_tokens, output_tokens, cache_read_tokens, cache_write_tokens] =
+        Json::new(value.get(), true)
+            .fields(["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"])
+            .map(|tokens| tokens.and_then(Json::count));
+    Usage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens }
 }
 
 /// A key, compared as bytes: one that is not valid Unicode is a key we do not know.
@@ -202,7 +264,22 @@ impl<'de> Visitor<'de> for RunVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RunFields<'de>, A::Error> {
-        const KEYS: [&str; 7] = ["run_id", "task", "outcome", "agent", "model", "labels", "steps"];
+        const KEYS: [&str; 14] = [
+            "run_id",
+            "task",
+            "outcome",
+            "agent",
+            "model",
+            "labels",
+            "steps",
+            "session_id",
+            "parent_id",
+            "dataset",
+            "started_ms",
+            "ended_ms",
+            "usage",
+            "cost_usd",
+        ];
         let mut fields = RunFields::default();
         while let Some(key) = map.next_key_seed(Key(&KEYS))? {
             match key {
@@ -213,6 +290,13 @@ impl<'de> Visitor<'de> for RunVisitor {
                 "model" => fields.model = Some(map.next_value()?),
                 "labels" => fields.labels = Some(map.next_value()?),
                 "steps" => fields.steps = map.next_value_seed(StepsSeed)?,
+                "session_id" => fields.more.session_id = Some(map.next_value()?),
+                "parent_id" => fields.more.parent_id = Some(map.next_value()?),
+                "dataset" => fields.more.dataset = Some(map.next_value()?),
+                "started_ms" => fields.more.started_ms = Some(map.next_value()?),
+                "ended_ms" => fields.more.ended_ms = Some(map.next_value()?),
+                "usage" => fields.more.usage = Some(map.next_value()?),
+                "cost_usd" => fields.more.cost_usd = Some(map.next_value()?),
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
@@ -281,122 +365,6 @@ impl<'de> Visitor<'de> for StepsSeed {
 
     fn visit_str<E>(self, _: &str) -> Result<Steps<'de>, E> {
         Ok(Steps::NotAList("a string"))
-    }
-}
-
-/// One step; `None` where it is not an object.
-struct StepSeed<'m> {
-    mended: &'m mut bool,
-}
-
-impl<'de> DeserializeSeed<'de> for StepSeed<'_> {
-    type Value = Option<RunStep<'de>>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for StepSeed<'_> {
-    type Value = Option<RunStep<'de>>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a step, which is an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        const KEYS: [&str; 8] = [
-            "thought",
-            "action",
-            "action_input",
-            "observation",
-            "is_error",
-            "observation_is_error",
-            "tool_calls",
-            "user_input",
-        ];
-        let mut fields = StepFields::default();
-        while let Some(key) = map.next_key_seed(Key(&KEYS))? {
-            match key {
-                "thought" => fields.thought = Some(map.next_value()?),
-                "action" => fields.action = Some(map.next_value()?),
-                "action_input" => fields.action_input = Some(map.next_value()?),
-                "observation" => fields.observation = Some(map.next_value()?),
-                "is_error" => fields.is_error = Some(map.next_value()?),
-                "observation_is_error" => fields.observation_is_error = Some(map.next_value()?),
-                "tool_calls" => fields.tool_calls = Some(map.next_value()?),
-                "user_input" => fields.user_input = Some(map.next_value()?),
-                _ => drop(map.next_value::<IgnoredAny>()?),
-            }
-        }
-        Ok(Some(fields.read(self.mended)))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(None)
-    }
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-}
-
-/// A step's fields as they stand in the line.
-#[derive(Default)]
-struct StepFields<'a> {
-    user_input: Option<&'a RawValue>,
-    thought: Option<&'a RawValue>,
-    action: Option<&'a RawValue>,
-    tool_calls: Option<&'a RawValue>,
-    action_input: Option<&'a RawValue>,
-    observation: Option<&'a RawValue>,
-    is_error: Option<&'a RawValue>,
-    observation_is_error: Option<&'a RawValue>,
-}
-
-impl<'a> StepFields<'a> {
-    fn read(self, mended: &mut bool) -> RunStep<'a> {
-        let mut text = |value: Option<&'a RawValue>| {
-            value.and_then(|value| json::text(value, mended)).unwrap_or_default()
-        };
-        let (user_input, thought) = (text(self.user_input), text(self.thought));
-        let (mut tool, observation) = (text(self.action), text(self.observation));
-        if tool.is_empty() {
-            let first = self.tool_calls.and_then(|calls| json::first_of_list(calls, mended));
-            tool = first.unwrap_or_default();
-        }
-        let input = match self.action_input {
-            None => RunInput::None,
-            Some(value) => match json::text(value, mended) {
-                Some(text) => RunInput::Text(text),
-                None if value.get() == "null" => RunInput::None,
-                None => RunInput::Structured(Cow::Borrowed(value.get())),
-            },
-        };
-        let is_error =
-            [self.is_error, self.observation_is_error].into_iter().flatten().any(json::is_truthy);
-        RunStep { user_input, thought, tool, input, observation, is_error }
     }
 }
 

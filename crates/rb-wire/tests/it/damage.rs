@@ -1,107 +1,202 @@
-//! Good requests and answers, damaged in every way that a few bytes can.
+//! Files that are cut off, damaged or hostile: nothing panics, and what was whole before is still found.
+
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use rb_wire::transcripts::{Found, IMPORTERS, Run, RunInput, RunStep, sniff};
 
-use super::laws;
+use crate::fixtures::{FIXTURES, Fixture, importer};
 
-const REQUESTS: [&str; 5] = [
-    r#"{"model":"c","stream":true,"system":"s","max_tokens":1,"messages":[{"role":"user","content":"a \"b\""},
-        {"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s=="},{"type":"tool_use","id":"t1","name":"f","input":{"x":[1,{"y":null}]}}]},
-        {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"r"}],"is_error":true,"cache_control":{"type":"ephemeral"}}]}]}"#,
-    r#"{"model":"g","messages":[{"role":"developer","content":"d"},{"role":"user","content":[{"type":"text","text":"u"}]},
-        {"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\":\"\\u00e9\"}"}}]},
-        {"role":"tool","tool_call_id":"c1","content":"ok"}],"tools":[{"type":"function"}]}"#,
-    r#"{"model":"g","instructions":"i","prompt_cache_key":"k","input":[{"role":"user","content":"u"},{"type":"reasoning","summary":[{"type":"summary_text","text":"s"}],"encrypted_content":"e"},
-        {"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"{\"output\":\"x\",\"metadata\":{\"exit_code\":1}}"}]}"#,
-    r#"{"input":"only \\ a text","metadata":{"user_id":"{\"session_id\":\"s\"}"},"model":"g"}"#,
-    r#"{"messages":[{"role":"user","content":[]},{"role":"system","content":"s"}],"system":[{"type":"text","text":"b"}],"model":null}"#,
-];
+/// What a step did, without what came back.
+type Deed = (String, String, String);
 
-const STREAMS: [&str; 3] = [
-    "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"usage\":{\"input_tokens\":3}}}\n\nevent: content_block_start\r\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"f\",\"input\":{}}}\r\n\r\n: note\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"a\\\":1}\"}}\n\n",
-    "data: {\"choices\":[{\"delta\":{\"content\":\"é\",\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"\"}}]}}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":9}}\n\ndata: [DONE]\n\n",
-    "event: response.output_item.done\ndata: {\"type\":\"response.output_item.done\",\"output_index\":1,\ndata: \"item\":{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"f\",\"arguments\":\"{}\"}}\n\ndata: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"usage\":{\"input_tokens\":1}}}",
-];
-
-/// Bytes that mean something in one of the formats.
-const TELLING: &[u8] = b"{}[]\",:\\ \n\r0-eu\xff\x00";
-
-#[test]
-fn one_byte_more_less_or_other_breaks_no_law() {
-    let every = |text: &str, law: fn(&[u8])| {
-        let bytes = text.as_bytes();
-        law(bytes);
-        for at in 0..bytes.len() {
-            law(&bytes[..at]);
-            law(&[&bytes[..at], &bytes[at + 1..]].concat());
-            // Which byte comes in is different at every place, and every byte comes in somewhere.
-            let telling = TELLING[at % TELLING.len()];
-            law(&[&bytes[..at], &[telling], &bytes[at..]].concat());
-            law(&[&bytes[..at], &[telling], &bytes[at + 1..]].concat());
-        }
+fn deed(step: &RunStep<'_>) -> Deed {
+    let input = match &step.input {
+        RunInput::None => "",
+        RunInput::Text(text) | RunInput::Structured(text) => text,
     };
-    for text in REQUESTS {
-        every(text, laws::request);
-    }
-    for text in STREAMS {
-        every(text, laws::answer);
-    }
+    (step.thought.to_string(), step.tool.to_string(), input.to_owned())
 }
 
-#[test]
-fn what_broke_a_law_once_breaks_it_no_more() {
-    // A form feed is white space to Rust and none to JSON.
-    laws::answer(b"\x0c\x0c,,");
-}
-
-#[test]
-fn no_depth_of_nesting_breaks_a_law() {
-    for (open, close) in
-        [("[", "]"), (r#"{"content":["#, "]}"), (r#"[{"type":"text","content":"#, "}]")]
-    {
-        let nested = format!("{}1{}", open.repeat(20_000), close.repeat(20_000));
-        for body in [
-            format!(r#"{{"messages":[{{"role":"user","content":{nested}}}]}}"#),
-            format!(r#"{{"messages":{nested},"input":{nested},"system":{nested}}}"#),
-            format!(
-                r#"{{"input":[{{"type":"x_output","output":{nested}}},{{"type":"x_call","input":{nested}}}]}}"#
-            ),
-            nested.clone(),
-        ] {
-            laws::request(body.as_bytes());
-        }
-        laws::answer(format!("data: {nested}\n\n").as_bytes());
+/// How often each thing was done, and how often something came back.
+fn deeds(runs: &[Run<'_>], may_be_open: bool) -> BTreeMap<Deed, (usize, usize)> {
+    let mut all = BTreeMap::new();
+    // The last step of a run may be a turn of which only the reasoning is written yet.
+    let is_open = |run: &Run<'_>, step: &RunStep<'_>| {
+        step.tool.is_empty() && run.steps.last().is_some_and(|last| std::ptr::eq(last, step))
+    };
+    let steps = runs.iter().flat_map(|run| run.steps.iter().map(move |step| (run, step)));
+    for (_, step) in steps.filter(|(run, step)| !may_be_open || !is_open(run, step)) {
+        let (times, answers): &mut (usize, usize) = all.entry(deed(step)).or_default();
+        *times += 1;
+        *answers += usize::from(!step.observation.is_empty());
     }
+    all
 }
 
-/// A piece of one text put in the place of a piece of another.
-fn crossed(texts: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
-    let piece = || (0..texts.len(), any::<prop::sample::Index>(), any::<prop::sample::Index>());
-    (piece(), piece()).prop_map(move |((into, from, to), (of, start, end))| {
-        let cut = |text: &'static str, one: prop::sample::Index, other: prop::sample::Index| {
-            let (one, other) = (one.index(text.len()), other.index(text.len()));
-            (one.min(other), one.max(other))
+/// What was done is still done: a thought may gain a call, a call its argument, and nothing is lost.
+#[track_caller]
+fn check_growth(fixture: &Fixture, at: usize, before: &Found<'_>, after: &Found<'_>) {
+    let later = deeds(&after.0, false);
+    for (deed, (times, answers)) in deeds(&before.0, true) {
+        let (thought, tool, input) = &deed;
+        let is_same = |it: &Deed| match (tool.is_empty(), input.is_empty()) {
+            (true, _) => it.0.starts_with(thought),
+            (false, true) => it.0.starts_with(thought) && it.1 == *tool,
+            (false, false) => it.0.starts_with(thought) && it.1 == *tool && it.2 == *input,
         };
-        let (into, of) = (texts[into], texts[of]);
-        let ((from, to), (start, end)) = (cut(into, from, to), cut(of, start, end));
-        [&into.as_bytes()[..from], &of.as_bytes()[start..end], &into.as_bytes()[to..]].concat()
-    })
+        let grown = later.iter().filter(|(it, _)| is_same(it)).map(|(_, counts)| *counts);
+        let (times_later, answers_later) =
+            grown.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
+        let is_there = times_later >= times && answers_later >= answers;
+        assert!(is_there, "{} at {at}: {deed:?} is gone", fixture.name);
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_anywhere_keeps_its_whole_steps() {
+    for fixture in FIXTURES {
+        let parse = importer(fixture.importer).parse;
+        let mut before = Found::default();
+        for at in 0..=fixture.bytes.len() {
+            let cut = &fixture.bytes[..at];
+            let found = parse(cut);
+            check_growth(fixture, at, &before, &found);
+            let _ = sniff(cut);
+            before = found;
+        }
+    }
+}
+
+#[test]
+fn bytes_that_are_not_unicode_are_told_and_the_rest_is_read() {
+    for fixture in FIXTURES {
+        let place = fixture
+            .bytes
+            .windows(2)
+            .rposition(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_lowercase());
+        let mut bytes = fixture.bytes.to_vec();
+        bytes[place.expect("letters")] = 0xff;
+        let (runs, complaints) = (importer(fixture.importer).parse)(&bytes);
+        assert!(!runs.is_empty(), "{}", fixture.name);
+        assert!(
+            complaints.iter().any(|it| it.to_string().contains("Unicode")),
+            "{} {complaints:?}",
+            fixture.name
+        );
+    }
+}
+
+#[test]
+fn long_texts_and_hostile_ones_come_through() {
+    let evil = "\u{1b}]0;owned\u{7}\u{202e}<script>\u{0}".to_owned() + &"x".repeat(10 << 20);
+    let text = serde_json::json!([
+        { "role": "user", "content": evil },
+        { "role": "assistant", "content": [{ "type": "tool_use", "id": "1", "name": evil, "input": { "a": evil } }] },
+        { "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "1", "content": evil }] },
+    ]);
+    let text = text.to_string();
+    let (runs, complaints) = (importer("anthropic-messages").parse)(text.as_bytes());
+    assert_eq!(complaints, []);
+    let step = &runs[0].steps[0];
+    assert_eq!([&step.user_input, &step.tool, &step.observation], [evil.as_str(); 3]);
+}
+
+#[test]
+fn nesting_of_any_depth_is_survived() {
+    let deep = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
+    let objects = format!("{}1{}", "{\"content\":".repeat(10_000), "}".repeat(10_000));
+    for nest in [deep, objects] {
+        let texts = [
+            nest.clone(),
+            format!("{{\"messages\": {nest}}}"),
+            format!("[{{\"role\": \"assistant\", \"content\": {nest}}}]"),
+            format!("{{\"resourceSpans\": {nest}}}"),
+            format!(
+                "{{\"spans\": [{{\"child_spans\": {nest}, \"attributes\": {{\"llm\": {nest}}}}}]}}"
+            ),
+            format!(
+                "{{\"traceId\": 1, \"type\": \"GENERATION\", \"input\": {nest}, \"output\": {nest}}}"
+            ),
+        ];
+        for text in texts {
+            for importer in &IMPORTERS {
+                let _ = (importer.parse)(text.as_bytes());
+            }
+            let _ = sniff(text.as_bytes());
+        }
+    }
+}
+
+#[test]
+fn complaints_about_a_hostile_file_are_bounded_and_quick() {
+    let started = std::time::Instant::now();
+    for text in ["{x\n".repeat(200_000), format!("[{}1]", "1,\n".repeat(200_000))] {
+        for importer in IMPORTERS.iter().filter(|importer| importer.id != "runs") {
+            let (_, complaints) = (importer.parse)(text.as_bytes());
+            assert!((1..=1000).contains(&complaints.len()), "{} {}", importer.id, complaints.len());
+        }
+    }
+    assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
+}
+
+/// Every door, with anything.
+fn every_door(bytes: &[u8]) {
+    let _ = sniff(bytes);
+    for importer in &IMPORTERS {
+        let (runs, complaints) = (importer.parse)(bytes);
+        for run in &runs {
+            for step in &run.steps {
+                let _ = step.step();
+            }
+        }
+        for complaint in complaints {
+            let lines = u64::try_from(bytes.split(|byte| *byte == b'\n').count()).expect("a count");
+            assert!((1..=lines + 1).contains(&complaint.line), "{}: {complaint}", importer.id);
+        }
+    }
 }
 
 proptest! {
-    #[test]
-    fn pieces_of_other_requests_break_no_law(body in crossed(&REQUESTS)) {
-        laws::request(&body);
-    }
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
-    fn pieces_of_other_streams_break_no_law(stream in crossed(&STREAMS)) {
-        laws::answer(&stream);
+    fn no_bytes_break_any_importer(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        every_door(&bytes);
     }
 
+    /// Pieces of fixtures, put together anyhow and damaged: nearly right is the hardest.
     #[test]
-    fn any_bytes_break_no_law(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        laws::request(&bytes);
-        laws::answer(&bytes);
+    fn no_damage_breaks_any_importer(
+        pieces in prop::collection::vec((0..FIXTURES.len(), any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..4),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), prop_oneof![any::<u8>(), prop::sample::select(b"{}[]\",:\\\n0n".to_vec())]), 0..8),
+    ) {
+        let mut bytes = Vec::new();
+        for (fixture, from, to) in pieces {
+            let whole = FIXTURES[fixture].bytes;
+            let (from, to) = (from.index(whole.len()), to.index(whole.len()));
+            bytes.extend_from_slice(&whole[from.min(to)..from.max(to)]);
+        }
+        if !bytes.is_empty() {
+            for (at, byte) in changes {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+        }
+        every_door(&bytes);
+    }
+
+    /// A fixture with a few bytes changed, through its own door.
+    #[test]
+    fn a_damaged_fixture_is_read_as_far_as_it_goes(
+        fixture in 0..FIXTURES.len(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let mut bytes = FIXTURES[fixture].bytes.to_vec();
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        every_door(&bytes);
     }
 }

@@ -2,7 +2,7 @@
 
 use rb_wire::transcripts::Complaint;
 
-use super::Line;
+use super::Piece;
 use crate::out::{Out, counted};
 
 /// So many complaints of one file are shown.
@@ -13,10 +13,13 @@ const SHOWN_MAX: u64 = 10;
 pub(crate) struct Complaints {
     file: String,
     of_file: u64,
-    /// Lines that were lost, or lost something.
+    /// Lines, or files read as a whole, that were lost, or lost something.
     bad_lines: u64,
     /// Files that could not be read, or not to their end.
     bad_paths: u64,
+    /// Files of folders that nobody recognised, and the first of them.
+    left_out: u64,
+    first_left_out: String,
 }
 
 impl Complaints {
@@ -25,11 +28,11 @@ impl Complaints {
         self.bad_lines + self.bad_paths > 0
     }
 
-    /// Tells what is wrong with a line. The lines of a file come together.
-    pub(crate) fn of_line(&mut self, line: &Line, complaints: &[Complaint], out: &mut Out) {
-        if self.file != line.source.name {
+    /// Tells what is wrong with a piece. The pieces of a file come together.
+    pub(crate) fn of_piece(&mut self, piece: &Piece, complaints: &[Complaint], out: &mut Out) {
+        if self.file != piece.source.name {
             self.close_file(out);
-            self.file.clone_from(&line.source.name);
+            self.file.clone_from(&piece.source.name);
         }
         self.bad_lines += u64::from(complaints.iter().any(Complaint::is_loss));
         for complaint in complaints {
@@ -37,8 +40,8 @@ impl Complaints {
             if self.of_file > SHOWN_MAX {
                 continue;
             }
-            let number = line.number + complaint.line.saturating_sub(1);
-            let text = format!("{}:{number}: {}", line.source.name, complaint.trouble);
+            let number = piece.number + complaint.line.saturating_sub(1);
+            let text = format!("{}:{number}: {}", piece.source.name, complaint.trouble);
             if complaint.is_loss() { out.error(&text) } else { out.warning(&text) }
         }
     }
@@ -55,7 +58,26 @@ impl Complaints {
         self.bad_paths += 1;
     }
 
-    /// No more lines of this file will come.
+    /// A file of a folder that is no transcript.
+    pub(super) fn left_out(&mut self, name: &str) {
+        if self.left_out == 0 {
+            name.clone_into(&mut self.first_left_out);
+        }
+        self.left_out += 1;
+    }
+
+    /// Tells how many there were.
+    pub(super) fn tell_left_out(&mut self, out: &mut Out) {
+        let files = std::mem::take(&mut self.left_out);
+        if files > 0 {
+            let (files, first) = (counted(files, "file"), &self.first_left_out);
+            out.warning(&format!(
+                "left out, as not a transcript that `rb` knows: {files}, the first {first}"
+            ));
+        }
+    }
+
+    /// No more pieces of this file will come.
     pub(super) fn close_file(&mut self, out: &mut Out) {
         let complaints = std::mem::take(&mut self.of_file);
         if complaints > SHOWN_MAX {

@@ -1,10 +1,13 @@
-//! Where runs come from: files, folders and standard input, read ahead in batches of whole lines.
+//! Where runs come from: files, folders and standard input, read ahead in batches of whole pieces.
 //!
+//! What a piece is depends on the format, which is told by how the file begins: a line, or the whole file.
 //! One thread reads and decompresses while the others work. A batch is bounded and so is the number of
 //! batches under way, so memory does not depend on how much there is to read.
 
 /// What could not be read.
 mod complaints;
+/// Sources cut into pieces.
+mod pile;
 
 pub(crate) use complaints::Complaints;
 
@@ -14,14 +17,15 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use anyhow::Context as _;
 use flate2::bufread::MultiGzDecoder;
-use rb_wire::transcripts::{IMPORTERS, Importer, sniff};
+use rb_wire::transcripts::{Importer, Trouble};
 use walkdir::WalkDir;
 
+use self::pile::Pile;
 use crate::out::Out;
 
 /// How much is held at once, in bytes.
@@ -33,19 +37,24 @@ struct Limits {
     batch: usize,
     /// A longer line is not read at all.
     line: usize,
+    /// A longer file of a format that must be read as a whole is not read at all.
+    file: usize,
 }
 
-const LIMITS: Limits = Limits { chunk: 256 << 10, batch: 4 << 20, line: LINE_BYTES_MAX };
+const LIMITS: Limits =
+    Limits { chunk: 256 << 10, batch: 4 << 20, line: LINE_BYTES_MAX, file: FILE_BYTES_MAX };
 /// A longer line is not read at all.
 const LINE_BYTES_MAX: usize = 256 << 20;
+/// A longer file is not read at all, if its lines do not stand for themselves.
+const FILE_BYTES_MAX: usize = 512 << 20;
 /// How many batches wait.
 const BATCHES_WAITING_MAX: usize = 2;
 
-const _: () = assert!(LIMITS.line > LIMITS.batch);
+const _: () = assert!(LIMITS.line > LIMITS.batch && LIMITS.file >= LIMITS.line);
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// The endings of the files that are read from a folder, each also with `.gz`.
-const ENDINGS: [&str; 2] = [".jsonl", ".ndjson"];
+const ENDINGS: [&str; 5] = [".jsonl", ".ndjson", ".json", ".traj", ".log"];
 
 /// Input at least this long is worth a progress bar.
 const LONG_BYTES: u64 = 16 << 20;
@@ -95,21 +104,30 @@ impl Reading {
                 Event::Failed(source, error) => {
                     complaints.path(&format!("cannot read {}: {error}", source.name), out);
                 }
-                Event::TooLong(source, number) => {
+                Event::LineTooLong(source, number) => {
                     let mib = LINE_BYTES_MAX >> 20;
-                    complaints.line(
-                        &format!(
-                            "{}:{number}: the line is longer than {mib} MiB and was left out; split the run",
-                            source.name
-                        ),
-                        out,
+                    let place = format!("{}:{number}", source.name);
+                    let text = format!("{place}: the line is longer than {mib} MiB and was left out; split the run");
+                    complaints.line(&text, out);
+                }
+                Event::FileTooLong(source, importer) => {
+                    let mib = FILE_BYTES_MAX >> 20;
+                    let text = format!(
+                        "{}: the file is longer than {mib} MiB and was left out; the format `{}` is read as a whole, so split it",
+                        source.name, importer.id
                     );
+                    complaints.path(&text, out);
+                }
+                Event::Unrecognised(source) if source.is_found => complaints.left_out(&source.name),
+                Event::Unrecognised(source) => {
+                    complaints.path(&format!("{}: {}", source.name, Trouble::Unrecognised), out);
                 }
             }
             Ok(())
         });
         out.progress_done();
         complaints.close_file(out);
+        complaints.tell_left_out(out);
         taken
     }
 
@@ -127,6 +145,8 @@ pub(crate) struct Source {
     pub(crate) name: String,
     /// `None` is standard input.
     path: Option<PathBuf>,
+    /// It was found in a folder, not named by the user.
+    is_found: bool,
 }
 
 impl Source {
@@ -140,26 +160,40 @@ impl Source {
     }
 }
 
-/// One line of a batch.
+/// One piece of a batch: a line, or a whole file.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct Piece {
     pub(crate) source: Arc<Source>,
     pub(crate) importer: &'static Importer,
-    /// Counted from 1 within the source.
+    /// The line that it begins with, counted from 1 within the source.
     pub(crate) number: u64,
+    is_file: bool,
     range: Range<usize>,
 }
 
-/// Whole lines, of one or several sources, in order.
+impl Piece {
+    /// What to call a run of this piece that has no name: it is one `of` so many, counted from 0.
+    pub(crate) fn place(&self, at: usize, of: usize) -> String {
+        let name = &self.source.name;
+        match (self.is_file, of) {
+            (false, 0 | 1) => format!("{name}:{}", self.number),
+            (false, _) => format!("{name}:{}#{}", self.number, at + 1),
+            (true, 0 | 1) => name.clone(),
+            (true, _) => format!("{name}#{}", at + 1),
+        }
+    }
+}
+
+/// Whole pieces, of one or several sources, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     bytes: Vec<u8>,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) pieces: Vec<Piece>,
 }
 
 impl Batch {
-    pub(crate) fn bytes(&self, line: &Line) -> &[u8] {
-        self.bytes.get(line.range.clone()).unwrap_or_default()
+    pub(crate) fn bytes(&self, piece: &Piece) -> &[u8] {
+        self.bytes.get(piece.range.clone()).unwrap_or_default()
     }
 }
 
@@ -170,7 +204,11 @@ enum Event {
     /// This source could not be read, or not to its end.
     Failed(Arc<Source>, io::Error),
     /// This line is longer than [`LINE_BYTES_MAX`] and was passed over.
-    TooLong(Arc<Source>, u64),
+    LineTooLong(Arc<Source>, u64),
+    /// This source is longer than [`FILE_BYTES_MAX`] and was passed over.
+    FileTooLong(Arc<Source>, &'static Importer),
+    /// Nobody knows the format of this source.
+    Unrecognised(Arc<Source>),
 }
 
 /// Everything the paths name, in order. Paths that cannot be looked into are errors of their own.
@@ -178,21 +216,22 @@ fn sources(paths: &[PathBuf]) -> (Vec<Arc<Source>>, Vec<anyhow::Error>) {
     let (mut sources, mut errors) = (Vec::new(), Vec::new());
     for path in paths {
         if path == Path::new("-") {
-            sources.push(Arc::new(Source { name: "<stdin>".to_owned(), path: None }));
+            let name = "<stdin>".to_owned();
+            sources.push(Arc::new(Source { name, path: None, is_found: false }));
         } else if path.is_dir() {
             match in_folder(path) {
                 Ok(found) => sources.extend(found),
                 Err(error) => errors.push(error),
             }
         } else {
-            sources.push(file(path.clone()));
+            sources.push(file(path.clone(), false));
         }
     }
     (sources, errors)
 }
 
-fn file(path: PathBuf) -> Arc<Source> {
-    Arc::new(Source { name: path.display().to_string(), path: Some(path) })
+fn file(path: PathBuf, is_found: bool) -> Arc<Source> {
+    Arc::new(Source { name: path.display().to_string(), path: Some(path), is_found })
 }
 
 fn in_folder(folder: &Path) -> anyhow::Result<Vec<Arc<Source>>> {
@@ -202,13 +241,14 @@ fn in_folder(folder: &Path) -> anyhow::Result<Vec<Arc<Source>>> {
         let name = entry.file_name().to_string_lossy();
         let plain = name.strip_suffix(".gz").unwrap_or(&name);
         if !entry.file_type().is_dir() && ENDINGS.iter().any(|ending| plain.ends_with(ending)) {
-            found.push(file(entry.into_path()));
+            found.push(file(entry.into_path(), true));
         }
     }
     anyhow::ensure!(
         !found.is_empty(),
-        "{} holds no transcripts (*.jsonl, *.ndjson, also with .gz); name the files themselves if theirs end differently",
-        folder.display()
+        "{} holds no transcripts ({}, also with .gz); name the files themselves if theirs end differently",
+        folder.display(),
+        ENDINGS.map(|ending| format!("*{ending}")).join(", ")
     );
     Ok(found)
 }
@@ -229,7 +269,7 @@ fn read(
 ) -> io::Result<(Receiver<Event>, JoinHandle<()>)> {
     let (events, receiver) = sync_channel(BATCHES_WAITING_MAX);
     let work = move || {
-        let mut pile = Pile { batch: Batch::default(), events, limits: LIMITS };
+        let mut pile = Pile::new(events, LIMITS);
         for source in sources {
             if pile.read_source(&source, &progress).is_none() {
                 return;
@@ -239,127 +279,6 @@ fn read(
     };
     let thread = thread::Builder::new().name("read".to_owned()).spawn(work)?;
     Ok((receiver, thread))
-}
-
-/// The batch that is being filled. Its methods answer `None` when nobody listens any more.
-struct Pile {
-    batch: Batch,
-    events: SyncSender<Event>,
-    limits: Limits,
-}
-
-impl Pile {
-    fn hand_on(&mut self) -> Option<()> {
-        let batch = std::mem::take(&mut self.batch);
-        if batch.lines.is_empty() {
-            return Some(());
-        }
-        self.tell(Event::Batch(batch))
-    }
-
-    fn tell(&self, event: Event) -> Option<()> {
-        self.events.send(event).ok()
-    }
-
-    fn read_source(&mut self, source: &Arc<Source>, progress: &Arc<AtomicU64>) -> Option<()> {
-        let mut lines = Lines::new(source, self);
-        let result = open(source, Arc::clone(progress))
-            .map_err(Stop::Io)
-            .and_then(|reader| lines.read(reader, self));
-        match result {
-            Ok(()) => Some(()),
-            Err(Stop::NobodyListens) => None,
-            Err(Stop::Io(error)) => {
-                // What was read up to here still counts, but not half a line.
-                self.batch.bytes.truncate(lines.start);
-                self.hand_on()?;
-                self.tell(Event::Failed(Arc::clone(source), error))
-            }
-        }
-    }
-}
-
-enum Stop {
-    NobodyListens,
-    Io(io::Error),
-}
-
-/// Cuts one source into lines at the end of the pile.
-struct Lines {
-    source: Arc<Source>,
-    importer: &'static Importer,
-    /// Of the line that begins at `start`.
-    number: u64,
-    start: usize,
-    /// The line at `start` is being passed over.
-    too_long: bool,
-}
-
-impl Lines {
-    fn new(source: &Arc<Source>, pile: &Pile) -> Self {
-        Self {
-            source: Arc::clone(source),
-            importer: &IMPORTERS[0],
-            number: 1,
-            start: pile.batch.bytes.len(),
-            too_long: false,
-        }
-    }
-
-    fn read(&mut self, mut reader: impl Read, pile: &mut Pile) -> Result<(), Stop> {
-        let mut begun = false;
-        loop {
-            let from = pile.batch.bytes.len();
-            // Even where reading fails, what was read before stands at the end of the bytes.
-            let chunk = reader.by_ref().take(pile.limits.chunk).read_to_end(&mut pile.batch.bytes);
-            if let Ok(0) = chunk {
-                self.close_line(from, pile);
-                return Ok(());
-            }
-            if !std::mem::replace(&mut begun, true) {
-                self.importer = sniff(&pile.batch.bytes[from..]).unwrap_or(&IMPORTERS[0]);
-            }
-            let mut at = from;
-            while let Some(line) = pile.batch.bytes[at..].iter().position(|byte| *byte == b'\n') {
-                self.close_line(at + line, pile);
-                self.number += 1;
-                at += line + 1;
-                self.start = at;
-            }
-            chunk.map_err(Stop::Io)?;
-            self.hand_on_if_full(pile).ok_or(Stop::NobodyListens)?;
-        }
-    }
-
-    fn close_line(&mut self, end: usize, pile: &mut Pile) {
-        if std::mem::take(&mut self.too_long) || self.start == end {
-            return;
-        }
-        pile.batch.lines.push(Line {
-            source: Arc::clone(&self.source),
-            importer: self.importer,
-            number: self.number,
-            range: self.start..end,
-        });
-    }
-
-    fn hand_on_if_full(&mut self, pile: &mut Pile) -> Option<()> {
-        if pile.batch.bytes.len() >= pile.limits.batch && self.start > 0 {
-            let rest = pile.batch.bytes.split_off(self.start);
-            pile.hand_on()?;
-            pile.batch.bytes = rest;
-            self.start = 0;
-        }
-        if !self.too_long && pile.batch.bytes.len() - self.start > pile.limits.line {
-            self.too_long = true;
-            pile.tell(Event::TooLong(Arc::clone(&self.source), self.number))?;
-        }
-        if self.too_long {
-            pile.batch.bytes.truncate(self.start);
-            pile.batch.bytes.shrink_to(pile.limits.batch);
-        }
-        Some(())
-    }
 }
 
 fn open(source: &Source, progress: Arc<AtomicU64>) -> io::Result<Box<dyn Read>> {
@@ -389,70 +308,5 @@ impl Read for Counted {
         let read = self.raw.read(buffer)?;
         self.progress.fetch_add(u64::try_from(read).unwrap_or(0), Ordering::Relaxed);
         Ok(read)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// Reads texts as if they were files; answers with file, number and text of every line.
-    fn lines(texts: &[String], limits: Limits) -> (Vec<String>, Vec<String>) {
-        let (events, receiver) = sync_channel(2_000);
-        let mut pile = Pile { batch: Batch::default(), events, limits };
-        for (at, text) in texts.iter().enumerate() {
-            let source = Arc::new(Source { name: at.to_string(), path: None });
-            let mut lines = Lines::new(&source, &pile);
-            assert!(lines.read(text.as_bytes(), &mut pile).is_ok());
-        }
-        pile.hand_on();
-        drop(pile);
-        let (mut seen, mut too_long) = (Vec::new(), Vec::new());
-        for event in receiver {
-            match event {
-                Event::Batch(batch) => {
-                    assert!(batch.bytes.len() < limits.batch + limits.line + 100);
-                    seen.extend(batch.lines.iter().map(|line| {
-                        let text = String::from_utf8_lossy(batch.bytes(line));
-                        format!("{}:{} {text}", line.source.name, line.number)
-                    }));
-                }
-                Event::TooLong(source, number) => {
-                    too_long.push(format!("{}:{number}", source.name));
-                }
-                Event::Failed(source, error) => panic!("{source:?} {error}"),
-            }
-        }
-        (seen, too_long)
-    }
-
-    proptest! {
-        /// However it is cut up, every line comes out once, whole, in order and with its number.
-        #[test]
-        fn lines_survive_any_cut(
-            texts in prop::collection::vec("([a-z]{0,9}|\n){0,30}", 0..5),
-            chunk in 1..20_u64,
-            batch in 1..40_usize,
-        ) {
-            let expected: Vec<String> = texts.iter().enumerate().flat_map(|(file, text)| {
-                let numbered = text.split('\n').enumerate().filter(|(_, line)| !line.is_empty());
-                numbered.map(move |(at, line)| format!("{file}:{} {line}", at + 1)).collect::<Vec<_>>()
-            }).collect();
-            let (seen, too_long) = lines(&texts, Limits { chunk, batch, line: 1000 });
-            prop_assert_eq!(seen, expected);
-            prop_assert_eq!(too_long, Vec::<String>::new());
-        }
-    }
-
-    #[test]
-    fn a_line_that_is_too_long_is_passed_over() {
-        let long = "x".repeat(500);
-        let texts = [format!("a\n{long}\nb\n{long}"), "c\n".to_owned()];
-        let limits = Limits { chunk: 7, batch: 20, line: 50 };
-        let (seen, too_long) = lines(&texts, limits);
-        assert_eq!(seen, ["0:1 a", "0:3 b", "1:1 c"]);
-        assert_eq!(too_long, ["0:2", "0:4"]);
     }
 }

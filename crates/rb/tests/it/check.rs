@@ -172,6 +172,31 @@ fn folders_are_read_in_order_and_gzip_by_its_bytes() {
 }
 
 #[test]
+fn formats_are_found_by_their_content() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write =
+        |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).expect("a file");
+    let chat = json!({ "messages": [
+        { "role": "user", "content": "Go." },
+        { "role": "assistant", "content": "I go." },
+    ] });
+    let session = json!({ "sessionId": "s", "projectHash": "0", "startTime": "2026-01-01T00:00:00Z",
+        "messages": [{ "type": "gemini", "content": "Done." }] });
+    write("a.json", serde_json::to_string_pretty(&chat).expect("JSON").as_bytes());
+    write("b.jsonl", format!("{chat}\n{chat}\n").as_bytes());
+    write("c.log", session.to_string().as_bytes());
+    write("d.traj.gz", &gzip(&session.to_string().into_bytes()[..110]));
+    write("e.json", format!("[[{0}], [{0}]]", chat["messages"][1]).as_bytes());
+    write("package.json", b"{\"name\": \"not a transcript\"}");
+    write("settings.json", b"{\n  \"theme\": 1\n}");
+    let path = folder.path().to_str().expect("UTF-8");
+    insta::assert_snapshot!(told(&run(&["check", path], b"")).replace(path, "FOLDER"));
+    let named = folder.path().join("settings.json");
+    let output = run(&["check", named.to_str().expect("UTF-8")], b"");
+    insta::assert_snapshot!("named", told(&output).replace(path, "FOLDER"));
+}
+
+#[test]
 fn a_broken_archive_costs_its_end_only() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut random = crate::traces::Random::new(1);
@@ -197,7 +222,7 @@ fn an_empty_folder_is_an_error() {
     let path = folder.path().to_str().expect("UTF-8");
     insta::assert_snapshot!(told(&run(&["check", path], b"")).replace(path, "FOLDER"), @r"
     --- stderr
-    error: FOLDER holds no transcripts (*.jsonl, *.ndjson, also with .gz); name the files themselves if theirs end differently
+    error: FOLDER holds no transcripts (*.jsonl, *.ndjson, *.json, *.traj, *.log, also with .gz); name the files themselves if theirs end differently
     --- exit 2
     ");
 }

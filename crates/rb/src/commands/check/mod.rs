@@ -22,7 +22,7 @@ use rb_wire::transcripts::{Complaint, Run};
 use self::tally::Tally;
 use crate::cli::CheckArgs;
 use crate::exit::Exit;
-use crate::input::{Batch, Complaints, Line, Reading};
+use crate::input::{Batch, Complaints, Piece, Reading};
 use crate::meaning;
 use crate::out::{BOLD, Out, harmless};
 
@@ -43,7 +43,7 @@ struct View {
     width: usize,
 }
 
-/// What one line came to.
+/// What one piece came to.
 #[derive(Debug, Default)]
 struct Page {
     text: String,
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Out) -> anyhow::Result<Exit> {
     }
     reading.finish()?;
     if desk.tally.runs == 0 && exit == Exit::Quiet {
-        anyhow::bail!("no run found; a transcript holds one run a line (see `rb check --help`)");
+        anyhow::bail!("no run found; `rb check --help` names the formats that are read");
     }
     Ok(exit)
 }
@@ -96,24 +96,39 @@ fn rules(args: &CheckArgs, out: &mut Out) -> anyhow::Result<Rules> {
     Ok(config.check()?.with_embedder(meaning::embedder()))
 }
 
-/// Judges one line and writes its page. Runs on all cores.
-fn page(line: &Line, bytes: &[u8], rules: &Rules, view: View) -> Page {
-    let (runs, complaints) = (line.importer.parse)(bytes);
-    let mut page = Page { complaints, ..Page::default() };
-    for run in runs {
-        page.judge(&run, line, rules, view);
-    }
-    page
+/// Judges one piece and writes its page. Runs on all cores.
+fn page(piece: &Piece, bytes: &[u8], rules: &Rules, view: View) -> Page {
+    let (runs, complaints) = (piece.importer.parse)(bytes);
+    let judge = |(at, run): (usize, &Run<'_>)| {
+        let mut page = Page::default();
+        page.judge(run, &piece.place(at, runs.len()), piece, rules, view);
+        page
+    };
+    let pages: Vec<Page> = runs.par_iter().enumerate().map(judge).collect();
+    let whole = Page { complaints, ..Page::default() };
+    pages.into_iter().fold(whole, Page::and)
 }
 
 impl Page {
-    fn judge(&mut self, run: &Run<'_>, line: &Line, rules: &Rules, view: View) {
+    /// Both, behind each other.
+    fn and(mut self, next: Self) -> Self {
+        if self.text.is_empty() {
+            self.text = next.text;
+        } else {
+            self.text.push_str(&next.text);
+        }
+        self.complaints.extend(next.complaints);
+        self.retired.extend(next.retired);
+        self.tally.add(&next.tally);
+        self
+    }
+
+    fn judge(&mut self, run: &Run<'_>, place: &str, piece: &Piece, rules: &Rules, view: View) {
         let verdict = judge::judge(run, rules);
-        let place = format!("{}:{}", line.source.name, line.number);
         let subject = Subject {
-            run_id: run.run_id.as_deref().unwrap_or(&place),
-            file: &line.source.name,
-            line: line.number,
+            run_id: run.run_id.as_deref().unwrap_or(place),
+            file: &piece.source.name,
+            line: piece.number,
             outcome: run.outcome.as_deref(),
         };
         for monitor in &verdict.retired {
@@ -163,21 +178,21 @@ impl Desk {
         out: &mut Out,
     ) -> io::Result<()> {
         let view = self.view;
-        let judge = |line: &Line| page(line, batch.bytes(line), rules, view);
-        let pages: Vec<Page> = batch.lines.par_iter().map(judge).collect();
-        for (line, page) in batch.lines.iter().zip(pages) {
-            complaints.of_line(line, &page.complaints, out);
+        let judge = |piece: &Piece| page(piece, batch.bytes(piece), rules, view);
+        let pages: Vec<Page> = batch.pieces.par_iter().map(judge).collect();
+        for (piece, page) in batch.pieces.iter().zip(pages) {
+            complaints.of_piece(piece, &page.complaints, out);
             for message in &page.retired {
                 complaints.line(message, out);
             }
-            self.page(line, &page, out)?;
+            self.page(piece, &page, out)?;
         }
         Ok(())
     }
 
-    fn page(&mut self, line: &Line, page: &Page, out: &mut Out) -> io::Result<()> {
-        if self.file != line.source.name {
-            self.file.clone_from(&line.source.name);
+    fn page(&mut self, piece: &Piece, page: &Page, out: &mut Out) -> io::Result<()> {
+        if self.file != piece.source.name {
+            self.file.clone_from(&piece.source.name);
             self.file_is_headed = false;
         }
         self.tally.add(&page.tally);

@@ -9,7 +9,7 @@ use rb_quality::corpus::{LabelledRun, LabelledStep, Outcome, OwnedStep, Task};
 use rb_wire::transcripts::{Complaint, Run, RunInput, RunStep};
 use serde_json::Value;
 
-use crate::input::{Batch, Complaints, Line, Reading};
+use crate::input::{Batch, Complaints, Piece, Reading};
 use crate::out::{Out, counted};
 
 /// Everything that could be read.
@@ -43,33 +43,35 @@ pub(super) fn read(paths: &[PathBuf], out: &mut Out) -> anyhow::Result<(Corpus, 
     Ok((corpus, lost))
 }
 
-/// What one line came to.
+/// What one piece came to.
 type Page = (Vec<(LabelledRun, Option<String>)>, Vec<Complaint>);
 
 impl Corpus {
     fn take(&mut self, batch: &Batch, complaints: &mut Complaints, out: &mut Out) {
-        let page = |line: &Line| -> Page {
-            let (runs, complaints) = (line.importer.parse)(batch.bytes(line));
-            (runs.into_iter().map(|run| labelled(run, line)).collect(), complaints)
+        let page = |piece: &Piece| -> Page {
+            let (runs, complaints) = (piece.importer.parse)(batch.bytes(piece));
+            let count = runs.len();
+            let runs = runs.into_iter().enumerate();
+            (runs.map(|(at, run)| labelled(run, || piece.place(at, count))).collect(), complaints)
         };
-        let pages: Vec<Page> = batch.lines.par_iter().map(page).collect();
-        for (line, (runs, troubles)) in batch.lines.iter().zip(pages) {
-            complaints.of_line(line, &troubles, out);
+        let pages: Vec<Page> = batch.pieces.par_iter().map(page).collect();
+        for (piece, (runs, troubles)) in batch.pieces.iter().zip(pages) {
+            complaints.of_piece(piece, &troubles, out);
             for (run, other_outcome) in runs {
                 if let Some(word) = other_outcome {
                     *self.other_outcomes.entry(word).or_default() += 1;
                 }
-                self.push(run, line);
+                self.push(run, piece);
             }
         }
     }
 
-    fn push(&mut self, mut run: LabelledRun, line: &Line) {
+    fn push(&mut self, mut run: LabelledRun, piece: &Piece) {
         if run.steps.is_empty() {
             self.empty_runs += 1;
             return;
         }
-        let (stem, file) = (line.source.stem(), &line.source.name);
+        let (stem, file) = (piece.source.stem(), &piece.source.name);
         let first = self.sets.entry(stem.to_owned()).or_insert_with(|| file.clone());
         run.set = if first == file { stem.to_owned() } else { file.clone() };
         self.runs.push(run);
@@ -77,8 +79,7 @@ impl Corpus {
 }
 
 /// The run without its set, and its outcome where that is a word we do not know.
-fn labelled(run: Run<'_>, line: &Line) -> (LabelledRun, Option<String>) {
-    let place = || format!("{}:{}", line.source.name, line.number);
+fn labelled(run: Run<'_>, place: impl FnOnce() -> String) -> (LabelledRun, Option<String>) {
     let id = run.run_id.map_or_else(place, std::borrow::Cow::into_owned);
     let text = run.task.unwrap_or_default().into_owned();
     let (outcome, other_outcome) = match run.outcome.as_deref() {

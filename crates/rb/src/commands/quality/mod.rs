@@ -74,7 +74,7 @@ fn ensure_measurable(corpus: &Corpus, args: &QualityArgs, lost: bool) -> anyhow:
         let empty = corpus.empty_runs;
         anyhow::ensure!(empty == 0, "no run has a step ({} without any)", counted(empty, "run"));
         anyhow::ensure!(!lost, "nothing could be read, so there is nothing to measure");
-        anyhow::bail!("no run found; a transcript holds one run a line ({see})");
+        anyhow::bail!("no run found; `rb check --help` names the formats that are read ({see})");
     }
     let count = counted(u64::try_from(runs.len()).unwrap_or(u64::MAX), "run");
     anyhow::ensure!(

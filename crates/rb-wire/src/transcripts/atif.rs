@@ -1,0 +1,137 @@
+//! ATIF, the interchange format of Harbor, which Terminal-Bench and several agents write.
+//!
+//! **Shape.** `{"schema_version": "ATIF-v1.…", "session_id", "agent": {"name", "model_name"}, "steps": [{"source":
+//! "system" | "user" | "agent", "message", "reasoning_content", "tool_calls", "observation": {"results"},
+//! "metrics"}], "final_metrics", "subagent_trajectories"}`.
+//!
+//! **Sub-agents** inside the file are runs of their own.
+
+use std::borrow::Cow;
+
+use super::desk::{Desk, import};
+use super::glance::Glance;
+use super::messages::{self, flat, truth};
+use super::scan::Json;
+use super::time::time_ms;
+use super::turns::{Answer, Event, Turn, Turns};
+use super::usage::tokens;
+use super::{Found, Importer, Run, Unit, Usage};
+
+pub(super) const IMPORTER: Importer = Importer {
+    id: "atif",
+    summary: "Harbor's Agent Trajectory Interchange Format.",
+    unit: Unit::Document,
+    sniff,
+    parse,
+};
+
+/// How deep sub-agents of sub-agents may be nested.
+const DEPTH_MAX: usize = 8;
+
+fn sniff(glance: &Glance<'_>) -> bool {
+    let is_atif = |version: Json<'_>| version.text().is_some_and(|text| text.starts_with("ATIF-"));
+    glance.any(|record| record.get("schema_version").is_some_and(is_atif))
+}
+
+fn parse(input: &[u8]) -> Found<'_> {
+    import(input, |desk| {
+        for document in desk.records() {
+            trajectory(document, None, DEPTH_MAX, desk);
+        }
+    })
+}
+
+fn trajectory<'a>(
+    document: Json<'a>,
+    parent: Option<Cow<'a, str>>,
+    depth: usize,
+    desk: &mut Desk<'a>,
+) {
+    let [session, id, agent, steps, totals, children] = document.fields([
+        "session_id",
+        "trajectory_id",
+        "agent",
+        "steps",
+        "final_metrics",
+        "subagent_trajectories",
+    ]);
+    let session_id = session.and_then(Json::name);
+    let run_id = id
+        .and_then(Json::name)
+        .filter(|_| parent.is_some())
+        .or(session_id.clone())
+        .or(id.and_then(Json::name));
+    let about = |key: &str| agent.and_then(|agent| agent.get(key)).and_then(Json::some_text);
+    let total = |key: &str| totals.and_then(|totals| totals.get(key));
+    let run = Run {
+        run_id: run_id.clone(),
+        session_id,
+        parent_id: parent,
+        agent: about("name"),
+        model: about("model_name"),
+        usage: Usage {
+            input_tokens: total("total_prompt_tokens").and_then(Json::count),
+            output_tokens: total("total_completion_tokens").and_then(Json::count),
+            cache_read_tokens: total("total_cached_tokens").and_then(Json::count),
+            ..Usage::default()
+        },
+        cost_usd: total("total_cost_usd").and_then(Json::number),
+        ..Run::default()
+    };
+    let mut turns = Turns::default();
+    steps.into_iter().flat_map(Json::items).for_each(|step| took(step, &mut turns));
+    desk.runs.push(turns.into_run(run));
+    if depth > 0 {
+        for child in children.into_iter().flat_map(Json::items) {
+            trajectory(child, run_id.clone(), depth - 1, desk);
+        }
+    }
+}
+
+fn took<'a>(step: Json<'a>, turns: &mut Turns<'a>) {
+    let [source, message, reasoning, calls, observation, metrics, at, model, copied] =
+        step.fields([
+            "source",
+            "message",
+            "reasoning_content",
+            "tool_calls",
+            "observation",
+            "metrics",
+            "timestamp",
+            "model_name",
+            "is_copied_context",
+        ]);
+    let text = message.map(flat).unwrap_or_default();
+    match source.and_then(Json::text).as_deref() {
+        // What another run already tells.
+        _ if truth(copied) => return,
+        Some("user") => turns.take(Event::User(text)),
+        Some("agent") => {
+            turns.take(Event::Begin(Turn {
+                at_ms: at.and_then(time_ms),
+                model: model.and_then(Json::some_text),
+                usage: metrics.map(tokens).unwrap_or_default(),
+                cost_usd: metrics
+                    .and_then(|metrics| metrics.get("cost_usd"))
+                    .and_then(Json::number),
+                ..Turn::default()
+            }));
+            turns.take(Event::Reasons(reasoning.and_then(Json::text).unwrap_or_default()));
+            turns.take(Event::Says(text));
+            for call in calls.into_iter().flat_map(Json::items) {
+                turns.take(Event::Calls(messages::tool_call(call)));
+            }
+        }
+        Some(_) | None => {}
+    }
+    let results = observation.and_then(|observation| observation.get("results"));
+    for result in results.into_iter().flat_map(Json::items) {
+        let [id, content] = result.fields(["source_call_id", "content"]);
+        let text = content.map(flat).unwrap_or_default();
+        let answer = Answer { id: id.and_then(Json::name), tool: None, text, is_error: false };
+        // An observation may follow from no call at all.
+        if let Err(answer) = turns.answer(answer) {
+            turns.remark(answer.text);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Codex: the rollout files it keeps of its sessions.
+//!
+//! **Shape.** One record a line: `{"timestamp", "type", "payload"}`. `session_meta` names the session,
+//! `turn_context` the model; `response_item` is an item of OpenAI's Responses; `event_msg` repeats items for
+//! the screen and is passed over but for what people said and for `token_count`. Older files have the items
+//! bare, behind a line with `id`, `timestamp` and `instructions`.
+//!
+//! **Results** of the shell are JSON in a string, `{"output", "metadata": {"exit_code"}}`; the text is taken
+//! out, and an exit code that is not 0 is an error.
+
+use std::borrow::Cow;
+
+use super::desk::{Desk, import};
+use super::glance::Glance;
+use super::messages;
+use super::scan::Json;
+use super::time::time_ms;
+use super::turns::{Answer, Event, Turn, Turns};
+use super::usage::tokens;
+use super::{Found, Importer, Run, Trouble, Unit, Usage};
+
+pub(super) const IMPORTER: Importer =
+    Importer { id: "codex", summary: "Codex rollout files.", unit: Unit::File, sniff, parse };
+
+fn sniff(glance: &Glance<'_>) -> bool {
+    let types = ["session_meta", "response_item", "event_msg", "turn_context", "compacted"];
+    glance.any(|record| record.get("payload").is_some() && record.is("type", &types))
+        || (glance.has(&["id", "timestamp", "instructions"]) && !glance.is_list())
+}
+
+fn parse(input: &[u8]) -> Found<'_> {
+    import(input, read)
+}
+
+/// A session while it is being read.
+#[derive(Default)]
+struct Session<'a> {
+    run: Run<'a>,
+    turns: Turns<'a>,
+    model: Option<Cow<'a, str>>,
+    /// What was counted before the turn that it is about.
+    usage: Usage,
+    /// People's words come twice, as items with more around them and as events; events are believed.
+    has_user_events: bool,
+}
+
+fn read(desk: &mut Desk<'_>) {
+    let records = desk.records();
+    let mut session = Session::default();
+    session.run.agent = Some("codex".into());
+    session.has_user_events = records
+        .iter()
+        .any(|record| record.at(&["payload", "type"]).is_some_and(|kind| kind.is("user_message")));
+    for record in &records {
+        let [kind, payload, at] = record.fields(["type", "payload", "timestamp"]);
+        let at_ms = at.and_then(time_ms);
+        session.run.started_ms = session.run.started_ms.or(at_ms);
+        session.run.ended_ms = at_ms.or(session.run.ended_ms);
+        match (kind.and_then(Json::text).as_deref(), payload) {
+            (Some("session_meta"), Some(meta)) => session.named(meta),
+            (Some("turn_context"), Some(context)) => {
+                session.model =
+                    context.get("model").and_then(Json::some_text).or(session.model.take());
+            }
+            (Some("response_item"), Some(item)) => session.item(item, at_ms),
+            (Some("event_msg"), Some(event)) => session.event(event),
+            (None, None) if record.get("instructions").is_some() || record.get("id").is_some() => {
+                session.named(*record);
+            }
+            (Some(_), None) => session.item(*record, at_ms),
+            (Some(_) | None, _) => {}
+        }
+    }
+    if let Some(first) = records.first() {
+        let lost = session.turns.lost_answers;
+        if lost > 0 {
+            desk.complain(*first, Trouble::NoCallFor { count: lost });
+        }
+        desk.runs.push(session.turns.into_run(session.run));
+    }
+}
+
+impl<'a> Session<'a> {
+    fn named(&mut self, meta: Json<'a>) {
+        let [id, parent, forked] = meta.fields(["id", "parent_thread_id", "forked_from_id"]);
+        let id = id.and_then(Json::some_text);
+        self.run.run_id = self.run.run_id.take().or(id.clone());
+        self.run.session_id = self.run.session_id.take().or(id);
+        self.run.parent_id =
+            parent.or(forked).and_then(Json::some_text).or(self.run.parent_id.take());
+    }
+
+    fn event(&mut self, event: Json<'a>) {
+        let [kind, message, info] = event.fields(["type", "message", "info"]);
+        match kind.and_then(Json::text).as_deref() {
+            Some("user_message") => {
+                let text = message.and_then(Json::some_text);
+                if let Some(text) = text {
+                    self.turns.take(Event::User(text));
+                }
+            }
+            Some("token_count") => {
+                let Some(info) = info else { return };
+                let [total, last] = info.fields(["total_token_usage", "last_token_usage"]);
+                self.run.usage = total.map_or(self.run.usage, tokens);
+                let last = last.map(tokens).unwrap_or_default();
+                if self.turns.is_speaking() {
+                    self.turns.spent(last, None);
+                } else {
+                    self.usage = last;
+                }
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    fn item(&mut self, item: Json<'a>, at_ms: Option<u64>) {
+        let [kind, role] = item.fields(["type", "role"]);
+        let is_message = kind.is_some_and(|kind| kind.is("message"));
+        let mut events = Vec::new();
+        if is_message && role.is_some_and(|role| !role.is("assistant")) {
+            if self.has_user_events || !role.is_some_and(|role| role.is("user")) {
+                return;
+            }
+            messages::message(item, &mut events);
+            events.retain(|event| !matches!(event, Event::User(text) if is_context(text)));
+        } else {
+            messages::item(item, &mut events);
+        }
+        for event in events {
+            let begins = matches!(event, Event::Says(_) | Event::Reasons(_) | Event::Calls(_));
+            if begins && !self.turns.is_speaking() {
+                let usage = std::mem::take(&mut self.usage);
+                let model = self.model.clone();
+                self.turns.take(Event::Begin(Turn { at_ms, model, usage, ..Turn::default() }));
+            }
+            let event = if let Event::Answers(answer) = event {
+                Event::Answers(shell_answer(answer))
+            } else {
+                event
+            };
+            self.turns.take(event);
+        }
+    }
+}
+
+/// What the program tells the model about the place it works in.
+fn is_context(text: &str) -> bool {
+    ["<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md"]
+        .iter()
+        .any(|mark| text.trim_start().starts_with(mark))
+}
+
+fn shell_answer(answer: Answer<'_>) -> Answer<'_> {
+    if let Some(json) = Json::first(&answer.text).filter(|json| json.is_object()) {
+        let code = json.at(&["metadata", "exit_code"]).and_then(Json::number);
+        if let (Some(output), Some(code)) = (json.get("output").and_then(Json::text), code) {
+            let text = Cow::Owned(output.into_owned());
+            return Answer { text, is_error: code != 0.0, ..answer };
+        }
+    }
+    // Newer versions write it as text, with a heading.
+    let code = answer.text.lines().take(4).find_map(|line| {
+        line.strip_prefix("Exit code: ").or_else(|| line.strip_prefix("Process exited with code "))
+    });
+    let is_error = code.is_some_and(|code| code.trim() != "0") || answer.is_error;
+    Answer { is_error, ..answer }
+}

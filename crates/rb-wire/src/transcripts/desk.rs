@@ -1,0 +1,335 @@
+//! What every importer of JSON works on: the documents of a text, and what was found in them.
+//!
+//! A text holds one JSON document, or several behind each other, or one a line. Each is checked for being
+//! JSON before anybody looks into it. One that is cut off or damaged is handed over as far as it goes. Where
+//! a known mend (see [`MENDS`]) makes a damaged text whole, the mended one is read instead.
+
+use memchr::{memchr, memchr_iter, memmem};
+use serde_json::value::RawValue;
+
+use super::scan::{Json, first_line};
+use super::{Complaint, Found, Run, Trouble, json};
+
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// What an importer is given, and where it puts what it finds.
+pub(super) struct Desk<'a> {
+    text: &'a str,
+    /// What was found.
+    pub(super) runs: Vec<Run<'a>>,
+    complaints: Vec<Complaint>,
+    /// A place and its line: the next complaint is mostly a little further on.
+    counted: (usize, u64),
+}
+
+/// So many complaints about one text are kept; whoever has read those knows.
+const COMPLAINTS_MAX: usize = 1000;
+
+/// An importer that reads JSON.
+pub(super) type Read = for<'a> fn(&mut Desk<'a>);
+
+/// A way to mend a text, and what is then said about it.
+type Mend = (fn(&str) -> Option<String>, Trouble);
+
+const MENDS: [Mend; 2] =
+    [(json::without_nan, Trouble::NotANumber), (json::without_wrapped_lines, Trouble::Wrapped)];
+
+/// Runs an importer over bytes that may be anything.
+pub(super) fn import(input: &[u8], read: Read) -> Found<'_> {
+    let bytes = input.strip_prefix(BYTE_ORDER_MARK).unwrap_or(input);
+    match std::str::from_utf8(bytes) {
+        Ok(text) => import_text(text, read),
+        // The last character is cut off, and nothing else is wrong.
+        Err(error) if error.error_len().is_none() => {
+            let text = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
+            import_text(text, read)
+        }
+        Err(error) => {
+            let line = line_at(&bytes[..error.valid_up_to()]);
+            let (runs, mut complaints) = import_text(&String::from_utf8_lossy(bytes), read).owned();
+            complaints.push(Complaint { line, trouble: Trouble::NotUnicode });
+            (runs, complaints)
+        }
+    }
+}
+
+fn import_text(text: &str, read: Read) -> Found<'_> {
+    let found = import_as_it_is(text, read);
+    let Some(line) = found.1.iter().find(|complaint| is_damage(complaint)).map(|it| it.line) else {
+        return found;
+    };
+    for (mend, trouble) in MENDS {
+        let Some(mended) = mend(text) else { continue };
+        let (runs, mut complaints) = import_as_it_is(&mended, read).owned();
+        if !complaints.iter().any(is_damage) {
+            complaints.push(Complaint { line, trouble });
+            return (runs, complaints);
+        }
+    }
+    found
+}
+
+fn import_as_it_is(text: &str, read: Read) -> Found<'_> {
+    let mut desk = Desk { text, runs: Vec::new(), complaints: Vec::new(), counted: (0, 1) };
+    read(&mut desk);
+    desk.complain_about_lone_surrogates();
+    desk.complaints.sort_by_key(|complaint| complaint.line);
+    (desk.runs, desk.complaints)
+}
+
+fn is_damage(complaint: &Complaint) -> bool {
+    matches!(complaint.trouble, Trouble::Damaged { .. } | Trouble::CutOff)
+}
+
+/// The same, borrowing nothing.
+trait Owned {
+    fn owned(self) -> Found<'static>;
+}
+
+impl Owned for Found<'_> {
+    fn owned(self) -> Found<'static> {
+        (self.0.into_iter().map(Run::into_owned).collect(), self.1)
+    }
+}
+
+/// The number of the line that follows these bytes, counted from 1.
+fn line_at(before: &[u8]) -> u64 {
+    1 + u64::try_from(memchr_iter(b'\n', before).count()).unwrap_or(u64::MAX - 1)
+}
+
+impl<'a> Desk<'a> {
+    /// Says what was wrong with a value of this text.
+    pub(super) fn complain(&mut self, about: Json<'_>, trouble: Trouble) {
+        let start = self.text.as_ptr().addr();
+        let at = about.raw().as_ptr().addr().checked_sub(start).filter(|at| *at <= self.text.len());
+        self.complain_at(at.unwrap_or_default(), trouble);
+    }
+
+    fn complain_at(&mut self, at: usize, trouble: Trouble) {
+        if self.complaints.len() >= COMPLAINTS_MAX {
+            return;
+        }
+        let (from, line) = if at >= self.counted.0 { self.counted } else { (0, 1) };
+        let between = self.text.as_bytes().get(from..at).unwrap_or_default();
+        self.counted = (at, line + line_at(between) - 1);
+        self.complaints.push(Complaint { line: self.counted.1, trouble });
+    }
+
+    /// Says what stood where objects were expected, once for all of them.
+    pub(super) fn complain_about_others(&mut self, others: &[Json<'_>]) {
+        if let Some(first) = others.first() {
+            let trouble = Trouble::NotRecords { found: first.kind(), count: others.len() };
+            self.complain(*first, trouble);
+        }
+    }
+
+    /// Looks for them only where there are halves at all, which is hardly ever.
+    fn complain_about_lone_surrogates(&mut self) {
+        let bytes = self.text.as_bytes();
+        let is_likely =
+            [&b"\\ud"[..], b"\\uD"].iter().any(|half| memmem::find(bytes, half).is_some());
+        if is_likely && let Some(at) = json::lone_surrogate(self.text) {
+            self.complain_at(at, Trouble::NotUnicode);
+        }
+    }
+
+    /// The objects of the text: its documents, or the values of a document that is a list.
+    pub(super) fn records(&mut self) -> Vec<Json<'a>> {
+        let (mut records, mut others) = (Vec::new(), Vec::new());
+        for document in self.documents() {
+            let candidates: &mut dyn Iterator<Item = Json<'a>> = if document.is_list() {
+                &mut document.items()
+            } else {
+                &mut std::iter::once(document)
+            };
+            for record in candidates {
+                if record.is_object() {
+                    records.push(record);
+                } else if !record.is_list() {
+                    others.push(record);
+                } else {
+                    // Pairs and batches are flattened once.
+                    records.extend(record.items().filter(|inner| inner.is_object()));
+                }
+            }
+        }
+        self.complain_about_others(&others);
+        records
+    }
+
+    /// The documents of the text, the last perhaps cut off.
+    pub(super) fn documents(&mut self) -> Vec<Json<'a>> {
+        let mut documents = Vec::new();
+        let mut at = 0;
+        // Once a document runs into the end of the text, no other can be longer than its line.
+        let mut may_span_lines = true;
+        while let Some(rest) = self.text.get(at..) {
+            let blank = rest.len() - rest.trim_ascii_start().len();
+            at += blank;
+            let rest = &rest[blank..];
+            if rest.is_empty() {
+                break;
+            }
+            let line = first_line(rest);
+            if let Ok(value) = serde_json::from_str::<&RawValue>(line) {
+                documents.push(Json::new(value.get(), true));
+                at += line.len();
+                continue;
+            }
+            let text = if may_span_lines { rest } else { line };
+            let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
+            match values.next() {
+                Some(Ok(value)) => {
+                    documents.push(Json::new(value.get(), true));
+                    at += values.byte_offset();
+                }
+                Some(Err(error)) => {
+                    let (used, is_end) = self.damaged(rest, line, at, &error, &mut documents);
+                    may_span_lines &= !is_end;
+                    at += used;
+                }
+                None => break,
+            }
+        }
+        documents
+    }
+
+    /// Takes what can be used of a document that is not whole. Answers how much of the text is thereby done
+    /// with, and whether the document reached the end of it.
+    fn damaged(
+        &mut self,
+        rest: &'a str,
+        line: &'a str,
+        at: usize,
+        error: &serde_json::Error,
+        documents: &mut Vec<Json<'a>>,
+    ) -> (usize, bool) {
+        let next_line = rest.get(line.len() + 1..).unwrap_or_default();
+        if error.is_eof() {
+            let begins_anew = next_line.starts_with('{') && is_whole(first_line(next_line));
+            let text = if begins_anew { line } else { rest };
+            documents.push(Json::new(text, false));
+            if begins_anew {
+                self.complain_at(at, damage(error, line.len()));
+            } else {
+                self.complain_at(at + text.len(), Trouble::CutOff);
+            }
+            return (text.len(), true);
+        }
+        let good = offset(rest, error);
+        let text = &rest[..good];
+        self.complain_at(at + good, damage(error, error.column()));
+        if Json::first(text).is_some_and(|value| value.is_object() || value.is_list()) {
+            documents.push(Json::new(text, false));
+        }
+        (next_document(rest, good.max(line.len())), false)
+    }
+}
+
+/// Where the next line begins that looks like a document: behind damage, the others are remains of one.
+fn next_document(text: &str, from: usize) -> usize {
+    let begins = |at: usize| text.get(at..).is_some_and(|rest| rest.starts_with(['{', '[']));
+    if text.as_bytes().get(from.wrapping_sub(1)) == Some(&b'\n') && begins(from) {
+        return from;
+    }
+    let mut at = from;
+    while let Some(len) = text.as_bytes().get(at..).and_then(|rest| memchr(b'\n', rest)) {
+        at += len + 1;
+        if begins(at) {
+            return at;
+        }
+    }
+    text.len()
+}
+
+/// Whether a line is one JSON document.
+pub(super) fn is_whole(line: &str) -> bool {
+    serde_json::from_str::<&RawValue>(line).is_ok()
+}
+
+fn damage(error: &serde_json::Error, column: usize) -> Trouble {
+    let message = error.to_string();
+    let detail = message.rsplit_once(" at line ").map_or(message.as_str(), |(detail, _)| detail);
+    Trouble::Damaged { detail: detail.to_owned(), column }
+}
+
+/// Up to where the text is JSON: the parser counts lines and columns, and its column is just behind.
+fn offset(text: &str, error: &serde_json::Error) -> usize {
+    let mut start = 0;
+    for _ in 1..error.line() {
+        match memchr(b'\n', &text.as_bytes()[start..]) {
+            Some(len) => start += len + 1,
+            None => break,
+        }
+    }
+    let mut at = (start + error.column().saturating_sub(1)).min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The documents, `…` behind those that are not whole, and the complaints.
+    fn told(text: &str) -> (Vec<String>, Vec<String>) {
+        let mut desk = Desk { text, runs: Vec::new(), complaints: Vec::new(), counted: (0, 1) };
+        let documents = desk.documents();
+        let shown = |document: &Json<'_>| {
+            let cut = if is_whole(document.raw()) { "" } else { "…" };
+            format!("{}{cut}", document.raw().trim_end())
+        };
+        let complaints = desk.complaints.iter().map(ToString::to_string).collect();
+        (documents.iter().map(shown).collect(), complaints)
+    }
+
+    #[test]
+    fn documents_in_every_arrangement() {
+        let cases: [(&str, &[&str], usize); 14] = [
+            ("", &[], 0),
+            (" \n\n", &[], 0),
+            ("{}", &["{}"], 0),
+            ("{\"a\":1}\n\n[2]\n", &["{\"a\":1}", "[2]"], 0),
+            ("{\n\"a\":\n1}\n", &["{\n\"a\":\n1}"], 0),
+            ("{\n}\n{\n}", &["{\n}", "{\n}"], 0),
+            ("{} {\"b\":2} \n{}", &["{}", "{\"b\":2}", "{}"], 0),
+            ("{}\n{\"a\": [1, ", &["{}", "{\"a\": [1,…"], 1),
+            ("{\n\"a\": [1,\n2", &["{\n\"a\": [1,\n2…"], 1),
+            ("{\"a\": 1\n{\"b\": 2}", &["{\"a\": 1…", "{\"b\": 2}"], 1),
+            (
+                "{\"a\": \"b\n{\"c\": 2}\n{\"d\": 3}",
+                &["{\"a\": \"…", "{\"c\": 2}", "{\"d\": 3}"],
+                1,
+            ),
+            ("oops\n{}", &["{}"], 1),
+            ("{\"a\": 1, oops}\n{}", &["{\"a\": 1,…", "{}"], 1),
+            ("{\n\"a\": 1,\noops}\n{}", &["{\n\"a\": 1,…", "{}"], 1),
+        ];
+        for (text, documents, complaints) in cases {
+            let (seen, said) = told(text);
+            assert_eq!(seen, documents, "{text:?} {said:?}");
+            assert_eq!(said.len(), complaints, "{text:?} {said:?}");
+        }
+    }
+
+    #[test]
+    fn complaints_say_where() {
+        let (_, said) = told("{}\n{\"a\": 1, oops}\n{\"b\": [");
+        assert_eq!(said.len(), 2);
+        assert!(
+            said[0].starts_with("line 2: not JSON (key must be a string, column 10)"),
+            "{said:?}"
+        );
+        assert!(said[1].starts_with("line 3: ends in the middle"), "{said:?}");
+    }
+
+    #[test]
+    fn a_hostile_text_is_not_read_over_and_over() {
+        let text = "[1,\n{}\n".repeat(50_000);
+        let started = std::time::Instant::now();
+        let _ = told(&text);
+        assert!(started.elapsed().as_secs() < 20);
+    }
+}

@@ -1,0 +1,114 @@
+//! Gemini CLI: the chats it keeps for each project.
+//!
+//! **Shape.** One object, `{"sessionId", "projectHash", "startTime", "lastUpdated", "messages": [{"type":
+//! "user" | "gemini", "content", "timestamp", "thoughts": [{"subject", "description"}], "tokens", "model",
+//! "toolCalls": [{"id", "name", "args", "result", "status"}]}]}`. Or the same as lines: the object without
+//! messages, then a message a line.
+
+use std::borrow::Cow;
+
+use super::desk::{Desk, import};
+use super::glance::Glance;
+use super::messages::{self, flat};
+use super::scan::Json;
+use super::time::time_ms;
+use super::turns::{Answer, Event, Turn, Turns, append};
+use super::usage::tokens;
+use super::{Found, Importer, Run, Unit};
+
+pub(super) const IMPORTER: Importer =
+    Importer { id: "gemini-cli", summary: "Gemini CLI chats.", unit: Unit::File, sniff, parse };
+
+fn sniff(glance: &Glance<'_>) -> bool {
+    glance.has(&["sessionId", "projectHash"]) || glance.has(&["sessionId", "startTime", "messages"])
+}
+
+fn parse(input: &[u8]) -> Found<'_> {
+    import(input, read)
+}
+
+fn read<'a>(desk: &mut Desk<'a>) {
+    let mut sessions: Vec<(Run<'a>, Turns<'a>)> = Vec::new();
+    for document in desk.records() {
+        let [session, messages, started, updated] =
+            document.fields(["sessionId", "messages", "startTime", "lastUpdated"]);
+        if let Some(id) = session.and_then(Json::some_text) {
+            let run = Run {
+                run_id: Some(id.clone()),
+                session_id: Some(id),
+                agent: Some("gemini-cli".into()),
+                started_ms: started.and_then(time_ms),
+                // The lines of a chat follow its heading, which is written first.
+                ended_ms: updated.filter(|_| messages.is_some()).and_then(time_ms),
+                ..Run::default()
+            };
+            sessions.push((run, Turns::default()));
+        }
+        let Some((_, turns)) = sessions.last_mut() else { continue };
+        match messages {
+            Some(messages) => messages.items().for_each(|message| said(message, turns)),
+            None => said(document, turns),
+        }
+    }
+    desk.runs.extend(sessions.into_iter().map(|(run, turns)| turns.into_run(run)));
+}
+
+fn said<'a>(message: Json<'a>, turns: &mut Turns<'a>) {
+    let [kind, content, at, thoughts, spent, model, calls] = message.fields([
+        "type",
+        "content",
+        "timestamp",
+        "thoughts",
+        "tokens",
+        "model",
+        "toolCalls",
+    ]);
+    let text = content.map(flat).unwrap_or_default();
+    match kind.and_then(Json::text).as_deref() {
+        Some("user") => turns.take(Event::User(text)),
+        Some("gemini") => {
+            turns.take(Event::Begin(Turn {
+                at_ms: at.and_then(time_ms),
+                model: model.and_then(Json::some_text),
+                usage: spent.map(tokens).unwrap_or_default(),
+                ..Turn::default()
+            }));
+            for thought in thoughts.into_iter().flat_map(Json::items) {
+                let [subject, description] = thought.fields(["subject", "description"]);
+                let mut text = subject.and_then(Json::some_text).unwrap_or_default();
+                append(&mut text, description.and_then(Json::some_text).unwrap_or_default());
+                turns.take(Event::Reasons(text));
+            }
+            turns.take(Event::Says(text));
+            let calls = || calls.into_iter().flat_map(Json::items);
+            calls().for_each(|call| turns.take(Event::Calls(messages::tool_call(call))));
+            calls().filter_map(answered).for_each(|answer| turns.take(Event::Answers(answer)));
+        }
+        // Notes of the program itself.
+        Some(_) | None => {}
+    }
+}
+
+/// What came back from a call; `None` while it is still going on.
+fn answered(call: Json<'_>) -> Option<Answer<'_>> {
+    let [id, name, result, status, display] =
+        call.fields(["id", "name", "result", "status", "resultDisplay"]);
+    status.or(result)?;
+    let mut text = Cow::default();
+    let mut is_error = status.is_some_and(|status| status.is("error"));
+    for part in result.into_iter().flat_map(Json::items) {
+        let response = part.at(&["functionResponse", "response"]).map(messages::google_response);
+        let (own, failed) = response.unwrap_or_else(|| (flat(part), false));
+        append(&mut text, own);
+        is_error |= failed;
+    }
+    if text.is_empty() {
+        text = display.map(flat).unwrap_or_default();
+    }
+    Some(Answer {
+        id: id.and_then(Json::name),
+        tool: name.and_then(Json::some_text),
+        text,
+        is_error,
+    })
+}

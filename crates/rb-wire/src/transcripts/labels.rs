@@ -1,0 +1,15 @@
+//! What a source knows beyond what a run has fields for, as one JSON object.
+
+use std::borrow::Cow;
+
+use super::scan::Json;
+
+/// An object of those that are there; `None` where none is.
+pub(super) fn labels(known: &[(&str, Option<Json<'_>>)]) -> Option<Cow<'static, str>> {
+    let there = known.iter().filter_map(|(key, value)| {
+        let raw = value.filter(|value| value.text_or_json().is_some())?.raw();
+        Some(format!("\"{key}\": {raw}"))
+    });
+    let there: Vec<String> = there.collect();
+    (!there.is_empty()).then(|| Cow::Owned(format!("{{{}}}", there.join(", "))))
+}

@@ -1,0 +1,132 @@
+//! mini-swe-agent: trajectories, both the ones in plain text and the ones with tool calls.
+//!
+//! **Shape.** One object, `{"info": {"exit_status", "model_stats", "config"}, "messages": […],
+//! "trajectory_format", "instance_id"}`. In the older form the model writes its command between fences and the
+//! next message of the user is what came back; in the newer one both are OpenAI's tool calls.
+//!
+//! **Results** begin with `<returncode>`; one that is not 0 is an error.
+
+use std::borrow::Cow;
+
+use super::desk::{Desk, import};
+use super::fenced::{Fenced, all_fenced};
+use super::glance::Glance;
+use super::messages::{self, flat};
+use super::scan::Json;
+use super::time::time_ms;
+use super::turns::{Answer, Call, Event, Turn, Turns};
+use super::usage::tokens;
+use super::{Found, Importer, Run, RunInput, Unit};
+
+pub(super) const IMPORTER: Importer = Importer {
+    id: "mini-swe-agent",
+    summary: "mini-swe-agent trajectories, with commands in the text or as tool calls.",
+    unit: Unit::Document,
+    sniff,
+    parse,
+};
+
+/// What stands behind the fence of a command; other fences only quote.
+const COMMAND_FENCES: [&str; 3] = ["bash", "sh", "mswea_bash_command"];
+
+fn sniff(glance: &Glance<'_>) -> bool {
+    glance.any(|record| {
+        let is_named = record
+            .get("trajectory_format")
+            .and_then(Json::text)
+            .is_some_and(|name| name.starts_with("mini-swe-agent"));
+        let info = record.get("info");
+        let is_told = info.is_some_and(|info| {
+            info.get("mini_version").is_some() || info.get("model_stats").is_some()
+        });
+        is_named || (is_told && record.get("trajectory").is_none())
+    })
+}
+
+fn parse(input: &[u8]) -> Found<'_> {
+    import(input, read)
+}
+
+fn read(desk: &mut Desk<'_>) {
+    for document in desk.records() {
+        let [info, messages, instance] = document.fields(["info", "messages", "instance_id"]);
+        let Some(messages) = messages else { continue };
+        let mut turns = Turns::default();
+        let mut has_begun = false;
+        for message in messages.items() {
+            said(message, &mut has_begun, &mut turns);
+        }
+        let find = |path: &[&str]| info.and_then(|info| info.at(path));
+        let run = Run {
+            run_id: instance.and_then(Json::some_text),
+            agent: Some("mini-swe-agent".into()),
+            model: find(&["config", "model", "model_name"]).and_then(Json::some_text),
+            outcome: find(&["exit_status"]).and_then(Json::some_text),
+            cost_usd: find(&["model_stats", "instance_cost"]).and_then(Json::number),
+            ..Run::default()
+        };
+        desk.runs.push(turns.into_run(run));
+    }
+}
+
+fn said<'a>(message: Json<'a>, has_begun: &mut bool, turns: &mut Turns<'a>) {
+    let [role, content, extra, tool_calls] =
+        message.fields(["role", "content", "extra", "tool_calls"]);
+    let role = role.and_then(Json::text).unwrap_or_default();
+    match role.as_ref() {
+        "assistant" => {
+            *has_begun = true;
+            turns.take(Event::Begin(turn(extra)));
+            if tool_calls.is_some_and(|calls| calls.items().next().is_some()) {
+                let mut events = Vec::new();
+                messages::message(message, &mut events);
+                // The turn has begun above, with what `extra` knows about it.
+                turns
+                    .take_all(events.into_iter().filter(|event| !matches!(event, Event::Begin(_))));
+            } else {
+                typed(content.map(flat).unwrap_or_default(), turns);
+            }
+        }
+        "user" if !*has_begun => turns.take(Event::User(content.map(flat).unwrap_or_default())),
+        "user" | "tool" => {
+            let id = message.get("tool_call_id").and_then(Json::name);
+            let text = content.map(flat).unwrap_or_default();
+            let is_error = return_code(&text).is_some_and(|code| code != "0");
+            if let Err(answer) = turns.answer(Answer { id, tool: None, text, is_error }) {
+                turns.remark(answer.text);
+            }
+        }
+        // The system's rules, and `exit`, which repeats the submission.
+        _ => {}
+    }
+}
+
+/// A turn in plain text: the command stands between fences.
+fn typed<'a>(text: Cow<'a, str>, turns: &mut Turns<'a>) {
+    let is_command = |found: &Fenced<'_>| COMMAND_FENCES.contains(&found.language);
+    let found = all_fenced(&text).find(is_command);
+    let found = found.map(|found| (found.before.to_owned(), found.code.to_owned()));
+    let Some((thought, code)) = found else { return turns.take(Event::Says(text)) };
+    turns.take(Event::Says(thought.into()));
+    let input = RunInput::Text(code.into());
+    turns.take(Event::Calls(Call { id: None, tool: "bash".into(), input }));
+}
+
+fn return_code(text: &str) -> Option<&str> {
+    let (code, _) = text.trim_start().strip_prefix("<returncode>")?.split_once("</returncode>")?;
+    Some(code.trim())
+}
+
+fn turn(extra: Option<Json<'_>>) -> Turn<'_> {
+    let Some(extra) = extra else { return Turn::default() };
+    let [response, cost, at] = extra.fields(["response", "cost", "timestamp"]);
+    let usage = response.and_then(|response| response.get("usage"));
+    let created = response.and_then(|response| response.get("created"));
+    Turn {
+        at_ms: at.or(created).and_then(time_ms),
+        model: response.and_then(|response| response.get("model")).and_then(Json::some_text),
+        usage: usage.map(tokens).unwrap_or_default(),
+        cost_usd: cost.or_else(|| usage?.get("cost")).and_then(Json::number),
+        ..Turn::default()
+    }
+}

@@ -1,0 +1,109 @@
+//! Messages wherever they are: recorders put requests, responses and all that is around them into one value.
+
+use super::messages;
+use super::scan::Json;
+use super::turns::Event;
+
+/// How deep containers of messages may be nested.
+const DEPTH_MAX: usize = 5;
+
+type Events<'a> = Vec<Event<'a>>;
+
+/// Messages wherever they are in this value: a list, one message, or something that holds them under one of
+/// the names that requests, responses and recorders use. Text that is none of these was said by `plain`.
+pub(super) fn anywhere<'a>(json: Json<'a>, plain: Plain, events: &mut Events<'a>) {
+    search(json, plain, events, DEPTH_MAX);
+}
+
+/// Who said what is only a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Plain {
+    User,
+    Model,
+}
+
+fn search<'a>(json: Json<'a>, plain: Plain, events: &mut Events<'a>, depth: usize) {
+    if depth == 0 {
+        return;
+    }
+    if json.is_list() {
+        return json.items().for_each(|inner| search(inner, plain, events, depth - 1));
+    }
+    if !json.is_object() {
+        let text = json.some_text().filter(|text| !text.trim().is_empty());
+        return events.extend(text.map(|text| match plain {
+            Plain::User => Event::User(text),
+            Plain::Model => Event::Says(text),
+        }));
+    }
+    let [
+        role,
+        kind,
+        choices,
+        generations,
+        messages,
+        contents,
+        content,
+        message,
+        text,
+        traced,
+        output,
+        lc,
+        given,
+        prompt,
+    ] = json.fields([
+        "role",
+        "type",
+        "choices",
+        "generations",
+        "messages",
+        "contents",
+        "content",
+        "message",
+        "text",
+        "tool.name",
+        "output",
+        "lc",
+        "input",
+        "prompt",
+    ]);
+    if let Some(inner) = message.filter(|inner| inner.is_object()) {
+        return search(inner, plain, events, depth - 1);
+    }
+    if role.is_some() || kind.is_some() || traced.is_some() || lc.is_some() {
+        return messages::message(json, events);
+    }
+    // A content of nobody says nothing about who was told it.
+    let content = content.filter(|content| !content.is_string() || plain == Plain::Model);
+    let held = [
+        choices,
+        generations,
+        messages,
+        contents,
+        content.filter(|it| !it.is_string()),
+        output,
+        text,
+        content,
+        given,
+        prompt,
+    ];
+    if let Some(inner) = held.into_iter().flatten().next() {
+        search(inner, plain, events, depth - 1);
+    }
+}
+
+/// The same for a text that may itself be JSON, as recorders put it into attributes.
+pub(super) fn in_text(text: &str, plain: Plain) -> Vec<Event<'static>> {
+    let mut events = Vec::new();
+    let is_json = text.trim_ascii_start().starts_with(['{', '[']);
+    if let Some(json) = Json::first(text).filter(|_| is_json) {
+        anywhere(json, plain, &mut events);
+    }
+    if events.is_empty() && !text.trim().is_empty() {
+        events.push(match plain {
+            Plain::User => Event::User(text.into()),
+            Plain::Model => Event::Says(text.into()),
+        });
+    }
+    events.into_iter().map(Event::into_owned).collect()
+}

@@ -1,0 +1,304 @@
+//! From spans to runs: what tracing libraries and their servers keep, whatever they call it.
+//!
+//! A span is a call of a model, a call of a tool, or an agent that does both. Each agent is a run; a trace
+//! without agents is one run. The spans of a run are read in the order in which they began. The first call of
+//! the model brings the conversation so far. Later ones bring it again, so that only what people said anew
+//! and results that nobody told before are taken from them.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::desk::Desk;
+use super::scan::Json;
+use super::turns::{Answer, Call, Event, Turn, Turns};
+use super::{Run, RunInput, Trouble, Usage};
+
+type Text<'a> = Cow<'a, str>;
+
+/// So many spans are climbed in search of the agent that a span belongs to.
+const CLIMB_MAX: usize = 256;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) enum Kind {
+    Agent,
+    Model,
+    Tool,
+    #[default]
+    Other,
+}
+
+/// One span, in words of our own.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Span<'a> {
+    pub(super) trace: Text<'a>,
+    pub(super) id: Text<'a>,
+    pub(super) parent: Option<Text<'a>>,
+    pub(super) name: Text<'a>,
+    pub(super) kind: Kind,
+    pub(super) start_ms: Option<u64>,
+    pub(super) end_ms: Option<u64>,
+    pub(super) is_error: bool,
+    pub(super) session: Option<Text<'a>>,
+    pub(super) agent: Option<Text<'a>>,
+    pub(super) model: Option<Text<'a>>,
+    pub(super) usage: Usage,
+    pub(super) cost_usd: Option<f64>,
+    /// What a model was told.
+    pub(super) told: Vec<Event<'a>>,
+    /// What a model said.
+    pub(super) said: Vec<Event<'a>>,
+    /// A call of a tool, and what came back.
+    pub(super) call_id: Option<Text<'a>>,
+    pub(super) input: RunInput<'a>,
+    pub(super) output: Text<'a>,
+}
+
+/// Turns the spans of a file into runs.
+pub(super) fn runs<'a>(spans: Vec<Span<'a>>, about: Option<Json<'a>>, desk: &mut Desk<'a>) {
+    let count = spans.len();
+    let mut traces: Vec<Vec<Span<'a>>> = Vec::new();
+    let mut numbers: BTreeMap<Text<'a>, usize> = BTreeMap::new();
+    for span in spans {
+        let number = *numbers.entry(span.trace.clone()).or_insert_with(|| {
+            traces.push(Vec::new());
+            traces.len() - 1
+        });
+        traces[number].push(span);
+    }
+    let before = desk.runs.len();
+    for spans in traces {
+        desk.runs.extend(Trace::new(spans).runs());
+    }
+    if let Some(about) = about.filter(|_| count > 0 && desk.runs.len() == before) {
+        desk.complain(about, Trouble::NothingOfAnAgent { spans: count });
+    }
+}
+
+/// The spans of one trace, in the order in which they began.
+struct Trace<'a> {
+    spans: Vec<Span<'a>>,
+    by_id: BTreeMap<Text<'a>, usize>,
+}
+
+/// One run while it is being read.
+#[derive(Default)]
+struct Room<'a> {
+    turns: Turns<'a>,
+    /// How often people spoke, and what they said last.
+    asked: usize,
+    asked_last: Text<'a>,
+    has_begun: bool,
+    /// Of calls whose words were not recorded.
+    silent: Usage,
+    silent_cost: Option<f64>,
+    session: Option<Text<'a>>,
+    started_ms: Option<u64>,
+    ended_ms: Option<u64>,
+}
+
+impl<'a> Trace<'a> {
+    fn new(mut spans: Vec<Span<'a>>) -> Self {
+        spans.sort_by_key(|span| (span.start_ms, span.kind));
+        let by_id = spans.iter().enumerate().map(|(at, span)| (span.id.clone(), at)).collect();
+        Self { spans, by_id }
+    }
+
+    fn parent(&self, at: usize) -> Option<usize> {
+        let parent = self.spans.get(at)?.parent.as_ref()?;
+        self.by_id.get(parent).copied().filter(|parent| *parent != at)
+    }
+
+    /// The spans around this one, from the inside out.
+    fn around(&self, at: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(self.parent(at), |at| self.parent(*at)).take(CLIMB_MAX)
+    }
+
+    fn is(&self, at: usize, kind: Kind) -> bool {
+        self.spans.get(at).is_some_and(|span| span.kind == kind)
+    }
+
+    /// The agent that a span belongs to.
+    fn agent_of(&self, at: usize) -> Option<usize> {
+        if self.is(at, Kind::Agent) {
+            return Some(at);
+        }
+        self.around(at).find(|around| self.is(*around, Kind::Agent))
+    }
+
+    fn runs(mut self) -> Vec<Run<'a>> {
+        let mut rooms: BTreeMap<Option<usize>, Room<'a>> = BTreeMap::new();
+        let calls = (0..self.spans.len()).filter(|at| self.is(*at, Kind::Model));
+        let mut callers: Vec<Option<usize>> = calls.map(|at| self.agent_of(at)).collect();
+        callers.sort_unstable();
+        callers.dedup();
+        // Where several agents work, what one is told was done by another.
+        let is_alone = callers.len() <= 1;
+        for at in 0..self.spans.len() {
+            // A library below another records the same call once more.
+            let is_repeat = self.is(at, Kind::Model)
+                && self.around(at).any(|around| self.is(around, Kind::Model));
+            let room = rooms.entry(self.agent_of(at)).or_default();
+            let Some(span) = self.spans.get_mut(at) else { continue };
+            room.started_ms = room.started_ms.or(span.start_ms);
+            room.ended_ms = room.ended_ms.max(span.end_ms);
+            room.session = room.session.take().or(span.session.clone());
+            match span.kind {
+                Kind::Model if !is_repeat => room.model_call(span, is_alone),
+                Kind::Tool => room.tool_call(span),
+                Kind::Agent | Kind::Model | Kind::Other => {}
+            }
+        }
+        for (agent, room) in &mut rooms {
+            let agent = agent.and_then(|at| self.spans.get_mut(at));
+            if let Some(agent) = agent.filter(|_| room.is_empty()) {
+                // Only the agent itself was recorded, with everything in it.
+                room.model_call(agent, true);
+            }
+        }
+        rooms.retain(|_, room| !room.is_empty());
+        self.named(rooms)
+    }
+
+    fn named(&self, rooms: BTreeMap<Option<usize>, Room<'a>>) -> Vec<Run<'a>> {
+        let known: BTreeSet<Option<usize>> = rooms.keys().copied().collect();
+        let name = |agent: Option<usize>| {
+            let trace = self.spans.first().map(|span| span.trace.clone()).unwrap_or_default();
+            match agent.and_then(|at| self.spans.get(at)).filter(|_| known.first() != Some(&agent))
+            {
+                Some(span) => Cow::Owned(format!("{trace}/{}", span.id)),
+                None => trace,
+            }
+        };
+        let run = |(agent, room): (Option<usize>, Room<'a>)| {
+            let span = agent.and_then(|at| self.spans.get(at));
+            let mut outer = agent
+                .into_iter()
+                .flat_map(|at| self.around(at))
+                .filter(|at| self.is(*at, Kind::Agent));
+            let parent = outer.find(|at| known.contains(&Some(*at))).map(Some);
+            let parent =
+                parent.or_else(|| (agent.is_some() && known.contains(&None)).then_some(None));
+            let mut run = room.turns.into_run(Run {
+                run_id: Some(name(agent)).filter(|name| !name.is_empty()),
+                session_id: room.session,
+                parent_id: parent.map(name).filter(|name| !name.is_empty()),
+                agent: span.and_then(|span| span.agent.clone().or(Some(span.name.clone()))),
+                outcome: span.filter(|span| span.is_error).map(|_| "error".into()),
+                started_ms: room.started_ms,
+                ended_ms: room.ended_ms,
+                ..Run::default()
+            });
+            run.usage = run.usage.plus(room.silent);
+            run.cost_usd = match (run.cost_usd, room.silent_cost) {
+                (Some(known), Some(more)) => Some(known + more),
+                (known, more) => known.or(more),
+            };
+            run
+        };
+        rooms.into_iter().map(run).collect()
+    }
+}
+
+impl<'a> Room<'a> {
+    fn is_empty(&self) -> bool {
+        self.turns.len() == 0 && !self.turns.is_speaking()
+    }
+
+    fn model_call(&mut self, span: &mut Span<'a>, is_alone: bool) {
+        self.listen(std::mem::take(&mut span.told), is_alone);
+        let said = std::mem::take(&mut span.said);
+        if said.is_empty() {
+            self.silent = self.silent.plus(span.usage);
+            self.silent_cost = match (self.silent_cost, span.cost_usd) {
+                (Some(known), Some(more)) => Some(known + more),
+                (known, more) => known.or(more),
+            };
+            return;
+        }
+        // Several messages are one turn: what the library says about each is known of the whole.
+        self.turns.take(Event::Begin(Turn {
+            id: Some(span.id.clone()),
+            at_ms: span.start_ms,
+            agent: None,
+            model: span.model.clone(),
+            usage: span.usage,
+            cost_usd: span.cost_usd,
+        }));
+        for event in said {
+            match event {
+                Event::Begin(_) => {}
+                Event::Answers(answer) => drop(self.turns.answer(answer)),
+                event @ (Event::User(_) | Event::Says(_) | Event::Reasons(_) | Event::Calls(_)) => {
+                    self.turns.take(event);
+                }
+            }
+        }
+    }
+
+    /// What a model was told. Its own past is taken from it the first time, if it is `alone`.
+    fn listen(&mut self, told: Vec<Event<'a>>, is_alone: bool) {
+        let asked: Vec<&Text<'a>> = told
+            .iter()
+            .filter_map(|event| match event {
+                Event::User(text) => Some(text),
+                Event::Begin(_)
+                | Event::Says(_)
+                | Event::Reasons(_)
+                | Event::Calls(_)
+                | Event::Answers(_) => None,
+            })
+            .collect();
+        let count = asked.len();
+        let last = asked.last().map(|text| (*text).clone()).unwrap_or_default();
+        // A longer history ends with the new; a shorter one holds only the new, if it is new.
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        let known = if is_first && !is_alone {
+            count.saturating_sub(1)
+        } else if count > self.asked {
+            self.asked
+        } else if last == self.asked_last {
+            count
+        } else {
+            count.saturating_sub(1)
+        };
+        let mut at = 0;
+        for event in told {
+            match event {
+                Event::User(text) => {
+                    at += 1;
+                    if at > known {
+                        self.turns.take(Event::User(text));
+                    }
+                }
+                Event::Answers(answer) => drop(self.turns.answer(answer)),
+                event
+                @ (Event::Begin(_) | Event::Says(_) | Event::Reasons(_) | Event::Calls(_)) => {
+                    if is_first && is_alone {
+                        self.turns.take(event);
+                    }
+                }
+            }
+        }
+        self.asked = self.asked.max(count);
+        if !last.is_empty() {
+            self.asked_last = last;
+        }
+    }
+
+    fn tool_call(&mut self, span: &mut Span<'a>) {
+        let answer = Answer {
+            id: span.call_id.clone(),
+            tool: Some(span.name.clone()),
+            text: std::mem::take(&mut span.output),
+            is_error: span.is_error,
+        };
+        let Err(answer) = self.turns.answer(answer) else { return };
+        // The model's words were not recorded: the call stands for itself.
+        let by_name = Answer { id: None, ..answer };
+        let Err(answer) = self.turns.answer(by_name) else { return };
+        self.turns.take(Event::Begin(Turn { at_ms: span.start_ms, ..Turn::default() }));
+        let input = std::mem::take(&mut span.input);
+        self.turns.take(Event::Calls(Call { id: None, tool: span.name.clone(), input }));
+        drop(self.turns.answer(answer));
+    }
+}

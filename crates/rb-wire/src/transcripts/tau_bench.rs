@@ -1,0 +1,139 @@
+//! tau-bench and tau2-bench: an agent between a customer and a database.
+//!
+//! **tau-bench** keeps a list of runs, `{"task_id", "trial", "reward", "info": {"task"}, "traj": […]}`, whose
+//! messages are OpenAI's. **tau2-bench** keeps one object, `{"info", "tasks", "simulations": [{"id", "task_id",
+//! "messages", "reward_info", "agent_cost", …}]}`; there the customer has tools too, which are passed over.
+//!
+//! **Outcome.** A reward of 1 is a success, anything less a failure.
+
+use std::borrow::Cow;
+
+use super::desk::{Desk, import};
+use super::glance::Glance;
+use super::labels::labels;
+use super::messages;
+use super::scan::Json;
+use super::time::time_ms;
+use super::turns::Turns;
+use super::{Found, Importer, Run, Unit};
+
+pub(super) const TAU: Importer = Importer {
+    id: "tau-bench",
+    summary: "tau-bench results.",
+    unit: Unit::Document,
+    sniff: |glance| glance.has(&["task_id", "traj"]),
+    parse: |input| import(input, read_tau),
+};
+
+pub(super) const TAU2: Importer = Importer {
+    id: "tau2-bench",
+    summary: "tau2-bench results.",
+    unit: Unit::Document,
+    sniff: sniff_tau2,
+    parse: parse_tau2,
+};
+
+fn sniff_tau2(glance: &Glance<'_>) -> bool {
+    glance.has(&["simulations", "info"])
+        || glance.has(&["simulations", "tasks"])
+        || glance.has(&["info", "tasks", "timestamp"])
+        || glance.has(&["task_id", "messages", "termination_reason"])
+}
+
+fn parse_tau2(input: &[u8]) -> Found<'_> {
+    import(input, read_tau2)
+}
+
+fn outcome(reward: Option<Json<'_>>) -> Option<Cow<'static, str>> {
+    let is_success = reward.and_then(Json::number)? >= 1.0 - 1e-6;
+    Some(if is_success { "success" } else { "failure" }.into())
+}
+
+/// The name of a task and the number of the attempt.
+fn run_id<'a>(task_id: Option<Json<'a>>, trial: Option<Json<'a>>) -> Option<Cow<'a, str>> {
+    let task = task_id.and_then(Json::name)?;
+    match trial.and_then(Json::name) {
+        Some(trial) => Some(Cow::Owned(format!("{task}-{trial}"))),
+        None => Some(task),
+    }
+}
+
+fn conversation(messages: Option<Json<'_>>) -> Turns<'_> {
+    let mut turns = Turns::default();
+    let mut events = Vec::new();
+    for message in messages.into_iter().flat_map(Json::items) {
+        let [role, requestor, several] = message.fields(["role", "requestor", "tool_messages"]);
+        if role.is_some_and(|role| role.is("tool")) && requestor.is_some_and(|who| who.is("user")) {
+            continue;
+        }
+        match several {
+            Some(several) => several.items().for_each(|one| messages::message(one, &mut events)),
+            None => messages::message(message, &mut events),
+        }
+        turns.take_all(events.drain(..));
+    }
+    turns
+}
+
+fn read_tau(desk: &mut Desk<'_>) {
+    for record in desk.records() {
+        let [task_id, trial, reward, info, traj] =
+            record.fields(["task_id", "trial", "reward", "info", "traj"]);
+        let task = info.and_then(|info| info.at(&["task", "instruction"]));
+        let run = Run {
+            run_id: run_id(task_id, trial),
+            dataset: Some("tau-bench".into()),
+            task: task.and_then(Json::some_text),
+            outcome: outcome(reward),
+            labels: labels(&[("task_id", task_id), ("trial", trial), ("reward", reward)]),
+            ..Run::default()
+        };
+        desk.runs.push(conversation(traj).into_run(run));
+    }
+}
+
+fn read_tau2(desk: &mut Desk<'_>) {
+    for document in desk.records() {
+        let [info, simulations] = document.fields(["info", "simulations"]);
+        let about = |path: &[&str]| info.and_then(|info| info.at(path)).and_then(Json::some_text);
+        let domain = about(&["environment_info", "domain_name"]);
+        let dataset =
+            domain.map_or("tau2-bench".into(), |domain| Cow::Owned(format!("tau2-bench {domain}")));
+        let alone =
+            Some(document).filter(|it| simulations.is_none() && it.get("messages").is_some());
+        for simulation in simulations.into_iter().flat_map(Json::items).chain(alone) {
+            let [id, task_id, trial, messages, reward, reason, cost, started, ended] = simulation
+                .fields([
+                    "id",
+                    "task_id",
+                    "trial",
+                    "messages",
+                    "reward_info",
+                    "termination_reason",
+                    "agent_cost",
+                    "start_time",
+                    "end_time",
+                ]);
+            let reward = reward.and_then(|info| info.get("reward"));
+            let run = Run {
+                run_id: run_id(task_id, trial),
+                session_id: id.and_then(Json::name),
+                dataset: Some(dataset.clone()),
+                agent: about(&["agent_info", "implementation"]),
+                model: about(&["agent_info", "llm"]),
+                outcome: outcome(reward),
+                cost_usd: cost.and_then(Json::number),
+                started_ms: started.and_then(time_ms),
+                ended_ms: ended.and_then(time_ms),
+                labels: labels(&[
+                    ("task_id", task_id),
+                    ("trial", trial),
+                    ("reward", reward),
+                    ("termination_reason", reason),
+                ]),
+                ..Run::default()
+            };
+            desk.runs.push(conversation(messages).into_run(run));
+        }
+    }
+}
