@@ -70,7 +70,7 @@ impl Given {
 }
 
 /// What is new in a conversation.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct NewSteps<'a> {
     /// The steps that are over.
     pub steps: Vec<RunStep<'a>>,
