@@ -8,10 +8,11 @@ use serde_json::Value;
 use crate::api::openapi;
 
 /// What the contract names, by method and path.
-const ROUTES: [&str; 28] = [
+const ROUTES: [&str; 41] = [
     "delete /findings/{codebase_id}",
     "delete /findings/{codebase_id}/{finding_id}",
     "delete /keys/{key_id}",
+    "delete /library/patterns/{tier}/{pattern_id}",
     "delete /monitor/profiles/{profile_id}",
     "get /billing/meter",
     "get /docs",
@@ -19,6 +20,7 @@ const ROUTES: [&str; 28] = [
     "get /findings/{codebase_id}",
     "get /health",
     "get /keys",
+    "get /library/patterns",
     "get /metrics",
     "get /monitor/experiments",
     "get /monitor/experiments/{experiment_id}/report",
@@ -29,14 +31,25 @@ const ROUTES: [&str; 28] = [
     "get /monitor/runs",
     "get /monitor/runs/{run_id}",
     "get /monitor/scorers",
+    "get /monitor/stream",
     "get /openapi.json",
     "patch /findings/{codebase_id}/{finding_id}",
+    "patch /library/patterns/{tier}/{pattern_id}",
     "patch /monitor/profiles/{profile_id}",
     "post /findings/{codebase_id}",
     "post /findings/{codebase_id}/invalidate",
     "post /findings/{codebase_id}/search",
     "post /keys",
+    "post /library/patterns",
     "post /monitor/profiles",
+    "post /monitor/runs",
+    "post /monitor/runs/{run_id}/finish",
+    "post /monitor/runs/{run_id}/steps",
+    "post /monitor/runs/{run_id}/walk",
+    "post /monitors/evaluate",
+    "post /score",
+    "post /traces",
+    "post /traces/retrieve",
 ];
 
 /// Every operation of the description: its method, its path without `/v1`, and what is said of it.

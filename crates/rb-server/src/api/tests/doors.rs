@@ -115,7 +115,7 @@ async fn other_methods_and_addresses_are_answered_in_json() {
         assert!(reply.at("/detail").is_string(), "{method} {path}: {}", reply.text);
     }
     let reply = trial.call(&Method::PUT, "/monitor/runs", OPERATOR, None).await;
-    assert_eq!(reply.headers["allow"], "GET,HEAD");
+    assert_eq!(reply.headers["allow"], "POST,GET,HEAD");
 }
 
 /// What `globex` must get when it asks for something of `acme`.
