@@ -322,6 +322,7 @@ impl RawConfig {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the table's entries may fail, and some do not")]
 fn set<T>(field: &mut T, value: T) -> Result<(), &'static str> {
     *field = value;
     Ok(())

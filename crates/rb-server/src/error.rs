@@ -135,9 +135,11 @@ impl ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = self.status();
-        let mut response = match self {
-            Self::Unprocessable(detail) => (status, Json(Faults { detail })).into_response(),
-            other => (status, Json(Problem { detail: other.detail() })).into_response(),
+        let detail = self.detail();
+        let mut response = if let Self::Unprocessable(detail) = self {
+            (status, Json(Faults { detail })).into_response()
+        } else {
+            (status, Json(Problem { detail })).into_response()
         };
         let headers = response.headers_mut();
         if status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::SERVICE_UNAVAILABLE {

@@ -118,7 +118,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_runs_silent_for_longest_go_first_and_none_in_use() {
-        let runs = LiveRuns::new(3, Duration::from_secs(60), Gauge::default());
+        let runs = LiveRuns::new(3, Duration::from_mins(1), Gauge::default());
         let held = runs.turn(&key("a")).await;
         for run in ["b", "c", "d", "e"] {
             drop(runs.turn(&key(run)).await);
@@ -131,7 +131,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_run_at_rest_is_forgotten() {
-        let runs = LiveRuns::new(10, Duration::from_secs(60), Gauge::default());
+        let runs = LiveRuns::new(10, Duration::from_mins(1), Gauge::default());
         let now = Instant::now();
         runs.slot(&key("a"), now);
         runs.slot(&key("b"), now + Duration::from_secs(50));
@@ -142,7 +142,7 @@ mod tests {
 
     #[tokio::test]
     async fn turns_are_taken_in_the_order_they_were_asked_for() {
-        let runs = Arc::new(LiveRuns::new(10, Duration::from_secs(60), Gauge::default()));
+        let runs = Arc::new(LiveRuns::new(10, Duration::from_mins(1), Gauge::default()));
         let first = runs.turn(&key("a")).await;
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut waiting = Vec::new();

@@ -53,7 +53,7 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     pub(crate) fn new() -> Self {
-        let mut registry = Registry::with_prefix("reasonblocks");
+        let mut all = Registry::with_prefix("reasonblocks");
         let seconds: fn() -> Histogram = || Histogram::new(SECONDS);
         let this = Self {
             requests: Family::default(),
@@ -68,29 +68,25 @@ impl Metrics {
             cost_usd: Counter::default(),
             registry: Registry::default(),
         };
-        registry.register("requests", "Requests answered", this.requests.clone());
-        registry.register(
+        all.register("requests", "Requests answered", this.requests.clone());
+        all.register(
             "request_duration_seconds",
             "Time to answer a request",
             this.request_seconds.clone(),
         );
-        registry.register(
-            "monitor_fired",
-            "Steps on which a monitor fired",
-            this.monitor_fired.clone(),
-        );
-        registry.register("injections", "Pieces of guidance given out", this.injections.clone());
-        registry.register("steps", "Steps stored", this.steps.clone());
-        registry.register("replays", "Runs rebuilt from their stored steps", this.replays.clone());
-        registry.register(
+        all.register("monitor_fired", "Steps on which a monitor fired", this.monitor_fired.clone());
+        all.register("injections", "Pieces of guidance given out", this.injections.clone());
+        all.register("steps", "Steps stored", this.steps.clone());
+        all.register("replays", "Runs rebuilt from their stored steps", this.replays.clone());
+        all.register(
             "failed_open",
             "Requests answered without guidance because something failed",
             this.failed_open.clone(),
         );
-        registry.register("live_runs", "Runs whose state is in memory", this.live_runs.clone());
-        registry.register("streams_open", "Open event streams", this.streams_open.clone());
-        registry.register("cost_usd", "Cost of the stored steps", this.cost_usd.clone());
-        Self { registry, ..this }
+        all.register("live_runs", "Runs whose state is in memory", this.live_runs.clone());
+        all.register("streams_open", "Open event streams", this.streams_open.clone());
+        all.register("cost_usd", "Cost of the stored steps", this.cost_usd.clone());
+        Self { registry: all, ..this }
     }
 
     /// Everything, as Prometheus reads it.

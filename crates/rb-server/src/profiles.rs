@@ -12,10 +12,13 @@ const BELIEVED_FOR: Duration = Duration::from_secs(1);
 /// Organisations remembered at once.
 const REMEMBERED_MAX: usize = 1_000;
 
+/// When the rows of an organisation were read, and what they were.
+type Read = (Instant, Arc<[ProfileRow]>);
+
 /// Custom profiles, remembered by organisation.
 #[derive(Default)]
 pub(crate) struct Profiles {
-    remembered: Mutex<HashMap<String, (Instant, Arc<[ProfileRow]>)>>,
+    remembered: Mutex<HashMap<String, Read>>,
 }
 
 impl Profiles {

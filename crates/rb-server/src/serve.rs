@@ -20,7 +20,7 @@ use crate::{api, slashes};
 /// A client must have sent its headers within this time.
 const HEADERS_WITHIN: Duration = Duration::from_secs(15);
 /// Headers may be this long in all.
-const HEADERS_BYTES_MAX: usize = 64 * 1024;
+const HEADERS_BYTES_MAX: u16 = u16::MAX;
 /// Open requests have this long to finish when the server ends.
 const DRAIN_WITHIN: Duration = Duration::from_secs(20);
 /// After a failed accept (too many open files), wait this long.
@@ -39,8 +39,8 @@ pub async fn serve(
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS_WITHIN)
-        .max_buf_size(HEADERS_BYTES_MAX);
-    builder.http2().timer(TokioTimer::new()).max_header_list_size(HEADERS_BYTES_MAX as u32);
+        .max_buf_size(usize::from(HEADERS_BYTES_MAX));
+    builder.http2().timer(TokioTimer::new()).max_header_list_size(u32::from(HEADERS_BYTES_MAX));
     let graceful = GracefulShutdown::new();
     let mut end = pin!(end);
     loop {

@@ -28,7 +28,8 @@ pub(crate) struct Trial {
     pub(crate) alpha: String,
     /// Of the organisation `globex`.
     pub(crate) globex: String,
-    _dir: tempfile::TempDir,
+    raw: RawConfig,
+    dir: Arc<tempfile::TempDir>,
 }
 
 /// What came back.
@@ -68,9 +69,18 @@ impl Trial {
         }
         secrets.resize(3, String::new());
         let [acme, alpha, globex] = secrets.try_into().unwrap();
-        let app = App::new(raw.check().unwrap(), store).await.unwrap();
+        let app = App::new(raw.clone().check().unwrap(), store).await.unwrap();
         let router = api::router(Shared::clone(&app));
-        Self { app, router, acme, alpha, globex, _dir: dir }
+        Self { app, router, acme, alpha, globex, raw, dir: Arc::new(dir) }
+    }
+
+    /// Another server on the same database, with nothing in memory.
+    pub(crate) async fn restarted(&self) -> Self {
+        let config = self.raw.clone().check().unwrap();
+        let app = App::new(config, Arc::clone(self.store())).await.unwrap();
+        let router = api::router(Shared::clone(&app));
+        let (acme, alpha, globex) = (self.acme.clone(), self.alpha.clone(), self.globex.clone());
+        Self { app, router, acme, alpha, globex, raw: self.raw.clone(), dir: Arc::clone(&self.dir) }
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {

@@ -17,7 +17,7 @@ pub enum Change {
         at_ms: i64,
         outcome: String,
     },
-    /// A run and its steps go.
+    /// A run and its steps go. What they used stays counted.
     DeleteRun(RunKey),
     /// The runs that nothing was heard of since `before_ms` go, the oldest first and at most `runs_max` of them.
     ExpireRuns {
@@ -32,7 +32,7 @@ pub enum Change {
         tier: String,
         pattern_id: String,
     },
-    /// Patterns were shown: their use is counted.
+    /// Patterns were shown: their use is counted. Each is named by organisation, tier and id.
     UsePatterns {
         used: Vec<(String, String, String)>,
         at_ms: i64,

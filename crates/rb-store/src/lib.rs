@@ -68,9 +68,11 @@ pub trait Store: Send + Sync + 'static {
     async fn patterns(&self, scope: &Scope) -> Result<Vec<PatternRow>>;
     /// The findings of a codebase, oldest first.
     async fn findings(&self, org: &str, codebase: &str) -> Result<Vec<FindingRow>>;
-    /// The codebases in scope that have findings or runs, sorted.
+    /// The codebases in scope that have findings or runs, sorted. Findings belong to no project, so a scope with a
+    /// project sees those of its runs alone.
     async fn codebases(&self, scope: &Scope) -> Result<Vec<String>>;
-    /// The profiles in scope: of the organisation, and of the project where the scope has one.
+    /// The profiles in scope: of the organisation, and of the project where the scope has one, else of all its
+    /// projects.
     async fn profiles(&self, scope: &Scope) -> Result<Vec<ProfileRow>>;
 
     /// All keys, revoked ones too, oldest first.

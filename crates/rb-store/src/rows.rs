@@ -41,7 +41,7 @@ pub struct RunRow {
     pub parent: String,
     pub metadata: Map<String, Value>,
     pub started_ms: i64,
-    /// When a step was last heard of.
+    /// When it was last heard of: its beginning, a step, its end.
     pub seen_ms: i64,
     pub finished_ms: Option<i64>,
     pub outcome: Option<String>,

@@ -252,7 +252,7 @@ async fn add(
         updated_ms: at_ms,
         ..PatternRow::default()
     };
-    STRUCTURAL.iter().for_each(|name| drop(row.fields.remove(*name)));
+    row.fields.retain(|name, _| !STRUCTURAL.contains(&name.as_str()));
     body.about.lay_on(&mut row)?;
     Ok((StatusCode::CREATED, put(&app, row).await?))
 }

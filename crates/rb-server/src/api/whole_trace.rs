@@ -39,7 +39,7 @@ pub(super) struct TraceBody {
     outcome: Option<String>,
     manifest: Option<Manifest>,
     #[schema(max_items = 2000)]
-    calls: Option<Vec<Call>>,
+    calls: Option<Vec<CallRecord>>,
     org_id: Option<String>,
     project_id: Option<String>,
 }
@@ -65,7 +65,7 @@ struct Manifest {
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
-struct Call {
+struct CallRecord {
     #[schema(minimum = 0, maximum = 10000)]
     call_index: u32,
     messages: Option<Vec<Map<String, Value>>>,
@@ -112,7 +112,7 @@ async fn store(
     };
     let (status, word, whole) = match (body.manifest, body.calls) {
         (Some(manifest), calls) => {
-            let whole = of_calls(start, manifest, calls.unwrap_or_default(), &mut cuts)?;
+            let whole = of_calls(start, manifest, &calls.unwrap_or_default(), &mut cuts)?;
             (StatusCode::ACCEPTED, "accepted", whole)
         }
         (None, Some(_)) => {
@@ -150,7 +150,9 @@ async fn keep(app: &Shared, caller: &Caller, whole: Whole) -> ApiResult<()> {
     changes.extend(rows.iter().map(|row| Change::PutStep(Box::new(row.clone()))));
     changes.push(Change::FinishRun { run, at_ms: now_ms(), outcome });
     app.store.apply(changes).await?;
-    rows.iter().for_each(|row| told::tell(app, row, &project));
+    for row in &rows {
+        told::tell(app, row, &project);
+    }
     Ok(())
 }
 
@@ -186,7 +188,7 @@ fn of_steps(
 fn of_calls(
     mut start: RunStart,
     manifest: Manifest,
-    calls: Vec<Call>,
+    calls: &[CallRecord],
     cuts: &mut Cuts,
 ) -> ApiResult<Whole> {
     check_id(&["body", "manifest", "trace_id"], &manifest.trace_id)?;

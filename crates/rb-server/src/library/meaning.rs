@@ -50,7 +50,7 @@ pub(crate) struct Better {
 
 enum Kind {
     Folder(Worker),
-    Endpoint(Endpoint),
+    Endpoint(Box<Endpoint>),
 }
 
 struct Endpoint {
@@ -62,25 +62,23 @@ struct Endpoint {
 }
 
 impl Better {
+    /// All kinds are sentence encoders of one family; the curve was fitted on the smallest one.
+    pub(crate) const CALIBRATION: Calibration = Calibration::MINILM;
+
     /// What the operator has set up; `None` for the vectors in the binary.
     pub(crate) fn open(embedding: &Embedding) -> Result<Option<Self>, TransformerError> {
         let kind = match embedding {
             Embedding::Packed => return Ok(None),
             Embedding::Folder(folder) => Kind::Folder(Worker::begin(folder.clone())?),
-            Embedding::Endpoint { url, model, key } => Kind::Endpoint(Endpoint {
+            Embedding::Endpoint { url, model, key } => Kind::Endpoint(Box::new(Endpoint {
                 client: outbound::client(),
                 url: format!("{url}/embeddings"),
                 model: model.clone(),
                 key: key.clone(),
                 failed: Mutex::default(),
-            }),
+            })),
         };
         Ok(Some(Self { kind, remembered: Mutex::default() }))
-    }
-
-    /// Both kinds are sentence encoders of one family; the curve was fitted on the smaller one.
-    pub(crate) fn calibration(&self) -> Calibration {
-        Calibration::MINILM
     }
 
     /// The directions of texts, in their order.

@@ -174,7 +174,7 @@ impl Library {
                 Ok(vectors) => return Asked::better(vectors),
                 Err(meaning::MeaningError::Resting) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "situations are compared by the packed vectors")
+                    tracing::warn!(%error, "situations are compared by the packed vectors");
                 }
             }
         }
@@ -213,7 +213,7 @@ impl Library {
         // The version first: a change between the two reads is seen at the next look.
         let version = self.store.setting(VERSION).await?;
         let rows = self.store.patterns(&Scope::default()).await?;
-        let calibration = self.better.as_ref().map(Better::calibration);
+        let calibration = self.better.as_ref().map(|_| Better::CALIBRATION);
         let work = move || Snapshot::new(version, rows, calibration);
         let snapshot = tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
             tracing::error!(%error, "the library could not be read into memory");

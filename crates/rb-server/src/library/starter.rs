@@ -127,6 +127,7 @@ pub(crate) async fn load_once(store: &dyn Store) -> Result<()> {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
+    use rb_engine::guidance::render::{Family, render_pattern};
     use rb_engine::monitors::ALL;
 
     use super::super::fields;
@@ -166,7 +167,7 @@ mod tests {
             let tier = Tier::from_name(&row.tier).unwrap();
             assert_eq!(fields::missing(tier, &row.fields), None, "{}", row.pattern_id);
             let body = fields::body(tier, &row.fields);
-            let text = rb_engine::guidance::render::render_pattern(&body, Default::default());
+            let text = render_pattern(&body, Family::default());
             let said = text.replace("ALWAYS:", "").replace("NEVER:", "");
             for word in said.split(|c: char| !c.is_alphanumeric()) {
                 let shouted = word.len() > 4 && word.chars().all(|c| c.is_ascii_uppercase());

@@ -346,7 +346,9 @@ mod tests {
             for (at, (mut row, found)) in events.into_iter().enumerate() {
                 row.step_index = u32::try_from(at).unwrap();
                 if at == cut {
-                    rows.iter().for_each(|row| replayed.replay(row));
+                    for row in &rows {
+                        replayed.replay(row);
+                    }
                     prop_assert_eq!(format!("{:?}", replayed.told), format!("{:?}", live.told));
                 }
                 let walk = |live: &mut Live| {

@@ -69,24 +69,28 @@ impl Settings {
     }
 
     /// Both together; `None` where one thing is set twice.
-    fn with(&self, tail: Self) -> Option<Self> {
-        fn one<T: Clone>(head: &Option<T>, tail: Option<T>) -> Option<Option<T>> {
-            match (head, tail) {
-                (Some(_), Some(_)) => None,
-                (head, tail) => Some(tail.or_else(|| head.clone())),
-            }
-        }
-        Some(Self {
-            model: one(&self.model, tail.model)?,
-            task_profile: one(&self.task_profile, tail.task_profile)?,
-            weights: one(&self.weights, tail.weights)?,
-            suite: one(&self.suite, tail.suite)?,
-            run_id: one(&self.run_id, tail.run_id)?,
-            task: one(&self.task, tail.task)?,
-            org_id: one(&self.org_id, tail.org_id)?,
-            project_id: one(&self.project_id, tail.project_id)?,
-        })
+    fn with(&self, behind: Self) -> Option<Self> {
+        let mut both = self.clone();
+        let is_clear = put(&mut both.model, behind.model)
+            && put(&mut both.task_profile, behind.task_profile)
+            && put(&mut both.weights, behind.weights)
+            && put(&mut both.suite, behind.suite)
+            && put(&mut both.run_id, behind.run_id)
+            && put(&mut both.task, behind.task)
+            && put(&mut both.org_id, behind.org_id)
+            && put(&mut both.project_id, behind.project_id);
+        is_clear.then_some(both)
     }
+}
+
+/// Puts a value where there is none; says whether there was room.
+fn put<T>(place: &mut Option<T>, value: Option<T>) -> bool {
+    if value.is_none() {
+        return true;
+    }
+    let is_free = place.is_none();
+    *place = value;
+    is_free
 }
 
 /// A request, unpacked as far as needed.
@@ -202,8 +206,8 @@ impl Prefixes {
 
     fn continued(&self, blocks: &Blocks, body: &Bytes) -> Option<Trace> {
         let trail = self.trail(blocks, body)?;
-        let (new, tail) = rest_of(body, trail.end)?;
-        let settings = trail.head.with(tail)?;
+        let (new, behind) = rest_of(body, trail.end)?;
+        let settings = trail.head.with(behind)?;
         let (known, head) = ((trail.count, trail.steps), Some(trail.head));
         Some(Trace { settings, steps: Steps { body: body.clone(), known, new, head } })
     }

@@ -74,7 +74,7 @@ CREATE TABLE fired_runs (
 ) WITHOUT ROWID;
 
 -- A step; `run` is runs.id. Rows lie in the order they came in: many runs grow at once, and putting each step beside its
--- neighbours of the same run would tear pages apart all over the file (measured: 2.6 times the journal, twice the
+-- neighbours of the same run would tear pages apart all over the file (in a trial: 2.6 times the journal, twice the
 -- work). What the sums need comes first; the texts come last, where reading the front of a row does not touch them.
 CREATE TABLE steps (
     id                  INTEGER PRIMARY KEY,

@@ -68,7 +68,8 @@ pub(super) async fn a_step_put_again_replaces_the_first(store: Held) -> Checked 
     let run = there("the run", store.run(&a(), "r").await?)?;
     same("steps", run.step_count, 1)?;
     same("tokens", run.tokens, Tokens::default())?;
-    same("fired", run.fired.len(), 0)
+    same("fired", run.fired.len(), 0)?;
+    super::recount(store, &[]).await
 }
 
 pub(super) async fn the_last_index_there_is_can_be_used(store: Held) -> Checked {

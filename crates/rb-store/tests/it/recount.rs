@@ -90,7 +90,7 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn sums_equal_a_recount(changes in vec(change(), 0..60)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");

@@ -115,7 +115,8 @@ async fn other_methods_and_addresses_are_answered_in_json() {
         assert!(reply.at("/detail").is_string(), "{method} {path}: {}", reply.text);
     }
     let reply = trial.call(&Method::PUT, "/monitor/runs", OPERATOR, None).await;
-    assert_eq!(reply.headers["allow"], "POST,GET,HEAD");
+    let allowed = reply.headers["allow"].to_str().unwrap();
+    assert_eq!(allowed.split(',').collect::<BTreeSet<_>>(), ["GET", "HEAD", "POST"].into());
 }
 
 /// What `globex` must get when it asks for something of `acme`.
@@ -149,6 +150,7 @@ async fn furnished() -> Trial {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table with a row a route")]
 async fn a_tenant_sees_nothing_of_another_whatever_it_asks_for() {
     use Seen::{Is, Only, Status};
     const NOT_FOUND: StatusCode = StatusCode::NOT_FOUND;

@@ -8,10 +8,16 @@ mod doors;
 mod figures;
 /// Findings.
 mod findings;
+/// The library, and whole traces.
+mod library;
 /// Profiles, monitors, keys, and who is calling.
 mod profiles;
 /// Runs as they are read.
 mod runs;
+/// What is asked before each model call.
+mod steering;
+/// What agents tell while they work.
+mod telemetry;
 
 use rb_store::{Change, RunKey, RunStart, StepRow, Tokens};
 use serde_json::{Value, json};
