@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import threading
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -52,7 +53,7 @@ class Upstream:
     prefixes: dict[str, bytes] = field(default_factory=dict)
 
     def of_model(self, model: str) -> list[Seen]:
-        return [seen for seen in self.seen if seen.body and seen.json.get("model") == model]
+        return [seen for seen in self.seen if f'"{model}"'.encode() in seen.body]
 
     def cached(self, conversation: str, prompt: bytes) -> int:
         """Bytes that the prompt has in common with the last one of the conversation."""
@@ -171,7 +172,7 @@ class Turn:
         first = json.dumps(self.messages[:1]) + self.model
         self.cache_read = upstream.cached(first, prompt) // 4
         self.input = len(prompt) // 4
-        self.id = f"{self.turns}"
+        self.id = uuid.uuid4().hex[:12]
 
     def system(self) -> Any:
         return self.request.get("system") or self.request.get("instructions")

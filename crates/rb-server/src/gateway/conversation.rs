@@ -20,8 +20,8 @@ pub(super) struct Conversation {
     /// The index of the next step.
     pub(super) next_index: u32,
     pub(super) ledger: Ledger,
-    /// The budget's soft limit was told.
-    pub(super) is_wrapping_up: bool,
+    /// What it is found by at the moment.
+    pub(super) head: String,
 }
 
 #[derive(Debug)]
@@ -44,8 +44,6 @@ struct Kept {
     planted: Vec<KeptPlant>,
     next_index: u32,
     ledger: Ledger,
-    #[serde(default)]
-    is_wrapping_up: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -98,8 +96,8 @@ impl Conversation {
         new
     }
 
-    /// The link by which a later request is recognised.
-    pub(super) fn head(&self) -> Link {
+    /// The link of the newest message.
+    pub(super) fn newest(&self) -> Link {
         match &self.links {
             Known::All(links) => links.last().copied().unwrap_or_default(),
             Known::Head { link, .. } => *link,
@@ -120,11 +118,10 @@ impl Conversation {
         });
         let kept = Kept {
             count,
-            head: self.head().0,
+            head: self.newest().0,
             planted: planted.collect(),
             next_index: self.next_index,
             ledger: self.ledger.clone(),
-            is_wrapping_up: self.is_wrapping_up,
         };
         serde_json::to_string(&kept).unwrap_or_default() // numbers and texts only: it cannot fail
     }
@@ -143,7 +140,7 @@ impl Conversation {
             planted: planted.collect(),
             next_index: kept.next_index,
             ledger: kept.ledger,
-            is_wrapping_up: kept.is_wrapping_up,
+            head: String::new(),
         })
     }
 }

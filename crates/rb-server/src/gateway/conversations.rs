@@ -13,14 +13,12 @@ use crate::app::App;
 
 /// A request without a name is looked for by its last messages; so many of them, since a turn adds a few.
 const LOOKED_BACK: usize = 64;
-/// Messages remembered for each conversation, on average.
-const HEADS_EACH: usize = 16;
 
 /// What is remembered of conversations; the rest is in the store.
 pub(super) struct Conversations {
     held: Mutex<HashMap<RunKey, Held>>,
-    /// The newest message of each conversation without a name, by organisation.
-    heads: Mutex<HashMap<(String, Link), String>>,
+    /// The run of each newest message, by organisation.
+    heads: Mutex<HashMap<(String, String), String>>,
     count_max: usize,
 }
 
@@ -62,28 +60,37 @@ impl Conversations {
 
     /// The run whose newest request is the beginning of this one.
     pub(super) async fn find(&self, app: &App, org: &str, chat: &Chat<'_>) -> Option<RunKey> {
-        let links: Vec<Link> =
-            chat.messages.iter().rev().take(LOOKED_BACK).map(|message| message.link).collect();
+        let last = chat.messages.iter().rev().take(LOOKED_BACK);
+        let heads: Vec<String> = last.map(|message| head(message.link, &chat.model())).collect();
         let known = {
-            let heads = lock(&self.heads);
-            links.iter().find_map(|link| heads.get(&(org.to_owned(), *link)).cloned())
+            let known = lock(&self.heads);
+            heads.iter().find_map(|head| known.get(&(org.to_owned(), head.clone())).cloned())
         };
         if let Some(run_id) = known {
             return Some(RunKey { org: org.to_owned(), run_id });
         }
-        let heads: Vec<String> = links.iter().map(ToString::to_string).collect();
         let run_id = app.store.conversation_with_head(org, &heads).await.ok()??;
         Some(RunKey { org: org.to_owned(), run_id })
     }
 
-    /// The newest message of a conversation. Older ones stay known: a client may go back to them.
-    pub(super) fn note_head(&self, run: &RunKey, head: Link) {
+    /// A conversation has a new newest message. The one before is forgotten: who begins with the same words again
+    /// begins another run.
+    pub(super) fn note_head(&self, run: &RunKey, before: &str, now: &str) {
         let mut heads = lock(&self.heads);
-        if heads.len() >= self.count_max.saturating_mul(HEADS_EACH) {
-            heads.clear(); // the store still knows the newest
+        let before = (run.org.clone(), before.to_owned());
+        if heads.get(&before).is_some_and(|run_id| *run_id == run.run_id) {
+            heads.remove(&before);
         }
-        heads.insert((run.org.clone(), head), run.run_id.clone());
+        if heads.len() >= self.count_max {
+            heads.clear(); // the store still knows them
+        }
+        heads.insert((run.org.clone(), now.to_owned()), run.run_id.clone());
     }
+}
+
+/// What a conversation is found again by. The model is part of it: the same words to another model are another run.
+pub(super) fn head(link: Link, model: &str) -> String {
+    format!("{link}/{model}")
 }
 
 fn forget_older_half(all: &mut HashMap<RunKey, Held>) {

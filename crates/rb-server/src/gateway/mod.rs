@@ -215,11 +215,9 @@ impl Gateway {
 
     /// Queues what is remembered of a conversation for the store.
     fn save(&self, run: &RunKey, conversation: &Conversation) {
-        let head = conversation.head();
-        self.conversations.note_head(run, head);
         self.recorder.put(Change::PutConversation(Box::new(ConversationRow {
             run: run.clone(),
-            head: head.to_string(),
+            head: conversation.head.clone(),
             state: conversation.write(),
             at_ms: now_ms(),
         })));

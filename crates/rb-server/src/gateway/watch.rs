@@ -22,7 +22,7 @@ use rb_wire::transcripts::{RunInput, RunStep};
 use serde_json::Value;
 
 use super::conversation::Conversation;
-use super::conversations::lock;
+use super::conversations::{head, lock};
 use super::ledger::{Cause, Request};
 use super::mode::Mode;
 use super::{Gateway, Placement};
@@ -197,6 +197,9 @@ impl Here<'_> {
         let mut conversation = lock(self.conversation);
         let mut carry = Carry::default();
         let new = conversation.take(self.chat, continuity, &mut carry);
+        let head = head(conversation.newest(), &self.chat.model());
+        self.app.gateway.conversations.note_head(self.run, &conversation.head, &head);
+        conversation.head = head;
         let mut rows = Vec::new();
         for step in &new.steps {
             rows.push(row_of(self.run, step, conversation.next_index));
