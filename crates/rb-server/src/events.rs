@@ -1,5 +1,7 @@
 //! What happens, told to whoever listens: one event a stored step.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use serde::Serialize;
 use tokio::sync::broadcast;
 use utoipa::ToSchema;
@@ -18,20 +20,34 @@ pub(crate) struct StepEvent {
     pub(crate) fired: Vec<String>,
 }
 
-/// The way from whoever stores to whoever listens.
-pub(crate) struct Events(broadcast::Sender<StepEvent>);
+/// The way from whoever stores to whoever listens; gone once the server ends.
+pub(crate) struct Events(Mutex<Option<broadcast::Sender<StepEvent>>>);
 
 impl Events {
     pub(crate) fn new() -> Self {
-        Self(broadcast::Sender::new(LAG_MAX))
+        Self(Mutex::new(Some(broadcast::Sender::new(LAG_MAX))))
+    }
+
+    /// Nothing more is told, and every stream comes to its end.
+    pub(crate) fn close(&self) {
+        *self.sender() = None;
+    }
+
+    fn sender(&self) -> MutexGuard<'_, Option<broadcast::Sender<StepEvent>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells everybody; without listeners nobody hears it.
     pub(crate) fn tell(&self, event: StepEvent) {
-        let _ = self.0.send(event);
+        if let Some(sender) = &*self.sender() {
+            let _ = sender.send(event);
+        }
     }
 
     pub(crate) fn listen(&self) -> broadcast::Receiver<StepEvent> {
-        self.0.subscribe()
+        match &*self.sender() {
+            Some(sender) => sender.subscribe(),
+            None => broadcast::Sender::new(1).subscribe(), // ends at once
+        }
     }
 }

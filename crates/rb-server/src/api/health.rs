@@ -35,7 +35,7 @@ async fn health(State(app): State<Shared>) -> ApiResult<Json<Health>> {
 
 /// Counters for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "server", responses(
-    (status = 200, body = String, content_type = "text/plain"),
+    (status = 200, body = String, content_type = "application/openmetrics-text"),
 ))]
 async fn metrics(State(app): State<Shared>) -> Response {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
