@@ -107,6 +107,7 @@ async fn decide(app: &Shared, incoming: &Incoming<'_>, chat: &Chat<'_>) -> Optio
     let gateway = &app.gateway;
     let (org, project) = incoming.caller.home(None, None);
     let run = soon(gateway.run_of(app, &org, incoming, chat)).await?;
+    let incoming = &Incoming { mode: gateway.mode_in_arm(incoming.mode, &run), ..*incoming };
     let mut turn = soon(app.live.turn(&run)).await?;
     let conversation = soon(gateway.conversations.of(app, &run)).await??;
     let continuity = lock(&conversation).continuity(chat);
