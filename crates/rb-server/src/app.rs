@@ -8,7 +8,7 @@ use crate::auth::Keys;
 use crate::cap::Cap;
 use crate::config::Config;
 use crate::doorkeeper::Rates;
-use crate::events::Events;
+use crate::events::{Events, RunsHeard};
 use crate::gateway::Gateway;
 use crate::homes::Homes;
 use crate::library::meaning::Better;
@@ -91,6 +91,11 @@ impl App {
             store,
             config,
         }))
+    }
+
+    /// Notes which runs are heard of from now on.
+    pub fn runs_heard(&self) -> RunsHeard {
+        RunsHeard::new(&self.events)
     }
 
     /// Whether requests need no key at the moment.

@@ -45,6 +45,11 @@ impl Caller {
         Self { name: name.into(), org: None, project: None }
     }
 
+    /// Whoever sits at this machine.
+    pub(crate) fn local() -> Self {
+        Self::operator("local")
+    }
+
     fn of_key(key: &KeyRow) -> Self {
         let project = (!key.project.is_empty()).then(|| key.project.as_str().into());
         Self { name: key.key_id.as_str().into(), org: Some(key.org.as_str().into()), project }
@@ -160,7 +165,7 @@ impl Keys {
         store: &dyn Store,
     ) -> ApiResult<Caller> {
         if self.is_open(store).await? {
-            return Ok(Caller::operator("local"));
+            return Ok(Caller::local());
         }
         let Some(secret) = secret.filter(|secret| !secret.is_empty()) else {
             return Err(ApiError::Unauthorized(

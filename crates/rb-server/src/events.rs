@@ -1,9 +1,12 @@
 //! What happens, told to whoever listens: one event a stored step.
 
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rb_store::RunKey;
 use serde::Serialize;
 use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::TryRecvError;
 use utoipa::ToSchema;
 
 /// Events a slow listener may lag behind before it misses some.
@@ -48,6 +51,31 @@ impl Events {
         match &*self.sender() {
             Some(sender) => sender.subscribe(),
             None => broadcast::Sender::new(1).subscribe(), // ends at once
+        }
+    }
+}
+
+/// The runs that steps are stored of, from now on.
+pub struct RunsHeard {
+    events: broadcast::Receiver<StepEvent>,
+    runs: BTreeSet<RunKey>,
+}
+
+impl RunsHeard {
+    pub(crate) fn new(events: &Events) -> Self {
+        Self { events: events.listen(), runs: BTreeSet::new() }
+    }
+
+    /// Takes what was told since the last time. Ask at least once in a thousand steps: what is older is missed.
+    pub fn catch_up(&mut self) -> &BTreeSet<RunKey> {
+        loop {
+            match self.events.try_recv() {
+                Ok(StepEvent { org_id, run_id, .. }) => {
+                    self.runs.insert(RunKey { org: org_id, run_id });
+                }
+                Err(TryRecvError::Lagged(_)) => {}
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return &self.runs,
+            }
         }
     }
 }

@@ -71,4 +71,5 @@ mod trial;
 pub use api::openapi;
 pub use app::{App, Shared};
 pub use clock::{iso, now_ms};
+pub use events::RunsHeard;
 pub use serve::serve;

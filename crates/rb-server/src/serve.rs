@@ -26,13 +26,13 @@ const DRAIN_WITHIN: Duration = Duration::from_secs(20);
 /// After a failed accept (too many open files), wait this long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves until `end` is ready, then lets the open requests finish.
+/// Serves until `end` is ready, then lets the open requests finish and stores what they told.
 pub async fn serve(
     app: Shared,
     listener: TcpListener,
     end: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let routes = api::router(app);
+    let routes = api::router(Shared::clone(&app));
     let service = tower::util::MapRequest::new(routes, slashes::encode::<Incoming>);
     let mut builder = Builder::new(TokioExecutor::new());
     builder
@@ -70,9 +70,14 @@ pub async fn serve(
         });
     }
     drop(listener);
+    app.events.close(); // a stream would not end by itself
     if tokio::time::timeout(DRAIN_WITHIN, graceful.shutdown()).await.is_err() {
         tracing::warn!("some requests did not finish in time and were cut off");
     }
+    if !app.gateway.settled().await {
+        tracing::warn!("the database was away at the end: some of what the gateway saw is not stored");
+    }
+    app.library.write_uses().await;
     Ok(())
 }
 

@@ -1,6 +1,8 @@
 //! Sending a request on: byte for byte but for what was put in, and once more as it came where the provider refuses
 //! what we changed.
 
+use std::sync::Arc;
+
 use axum::extract::{Path, Request, State};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::request::Parts;
@@ -76,6 +78,9 @@ async fn route(app: &Shared, name: &str, before: &str, request: Request) -> Repl
 /// Who is calling us. Their `Authorization` is the provider's, so our key stands in a header of its own.
 async fn caller(app: &Shared, given: &HeaderMap) -> Result<Caller, String> {
     let key = given.get(headers::KEY).and_then(|value| value.to_str().ok());
+    if app.gateway.config.is_keyless && key.is_none() {
+        return Ok(Caller::local());
+    }
     app.keys.caller(key, &*app.store).await.map_err(|_| {
         format!("a key of this gateway is needed: send it as `{}`", headers::KEY)
     })
@@ -135,7 +140,11 @@ async fn conversation(
     let app = Shared::clone(app);
     down(answer, move |body| {
         let done = move |answer, is_whole| {
-            tokio::spawn(async move { watched.answered(app, answer, is_whole).await });
+            let writing = Arc::clone(&app.gateway.writing).try_read_owned();
+            tokio::spawn(async move {
+                watched.answered(app, answer, is_whole).await;
+                drop(writing);
+            });
         };
         Passing::read(body, reader, Box::new(done), pings)
     })

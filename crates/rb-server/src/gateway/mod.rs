@@ -31,6 +31,7 @@ mod watch;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::http::HeaderMap;
@@ -41,6 +42,7 @@ use rb_wire::chat::Chat;
 use rb_wire::identity::{self, Source};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use tokio::sync::RwLock;
 
 pub use budgets::BudgetConfig;
 pub use mode::{Experiment, Mode};
@@ -93,6 +95,9 @@ pub struct GatewayConfig {
     pub routing: BTreeMap<String, String>,
     /// Longer requests pass unread.
     pub watched_bytes_max: usize,
+    /// Whoever reaches the gateway may use it without a key, whatever the API asks for: it was started for one child.
+    #[serde(skip)]
+    pub is_keyless: bool,
 }
 
 impl Default for GatewayConfig {
@@ -108,6 +113,7 @@ impl Default for GatewayConfig {
             budget: BudgetConfig::default(),
             routing: BTreeMap::new(),
             watched_bytes_max: 64 << 20,
+            is_keyless: false,
         }
     }
 }
@@ -122,7 +128,12 @@ pub(crate) struct Gateway {
     budgets: Budgets,
     recorder: Recorder,
     placement: Placement,
+    /// Held for reading by whoever still has to write down an answer.
+    writing: Arc<RwLock<()>>,
 }
+
+/// What was seen has this long to reach the store when the server ends.
+const SETTLES_WITHIN: Duration = Duration::from_secs(10);
 
 impl Gateway {
     /// Checks the addresses and starts what works in the background.
@@ -140,6 +151,7 @@ impl Gateway {
             budgets: Budgets::new(config.budget),
             recorder: Recorder::start(store, lost),
             placement: config.placement,
+            writing: Arc::default(),
             config,
         })
     }
@@ -204,13 +216,29 @@ impl Gateway {
         }
     }
 
-    /// What is done with a run: the request's own word, the arm of an experiment, the key's mode, the default.
+    /// In an experiment, a run of the vanilla arm is watched and never changed.
+    fn mode_in_arm(&self, mode: Mode, run: &RunKey) -> Mode {
+        let is_vanilla =
+            self.config.experiment.as_ref().is_some_and(|experiment| experiment.arm(run) == "off");
+        if is_vanilla && mode == Mode::Steer { Mode::Observe } else { mode }
+    }
+
+    /// What is done with a run: the request's own word, the key's mode, the default.
     fn mode(&self, headers: &HeaderMap, key: &str) -> Mode {
         let asked = headers.get(headers::MODE).and_then(|value| value.to_str().ok());
         asked
             .and_then(Mode::from_name)
             .or_else(|| self.config.key_modes.get(key).copied())
             .unwrap_or(self.config.mode)
+    }
+
+    /// Ready once everything that passed so far is stored. `false` if the store does not take it in time.
+    pub(crate) async fn settled(&self) -> bool {
+        let settling = async {
+            drop(self.writing.write().await);
+            self.recorder.settled().await;
+        };
+        tokio::time::timeout(SETTLES_WITHIN, settling).await.is_ok()
     }
 
     /// Queues what is remembered of a conversation for the store.

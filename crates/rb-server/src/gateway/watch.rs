@@ -89,13 +89,11 @@ pub(super) async fn watch(app: &Shared, incoming: Incoming<'_>) -> Verdict {
         return Verdict::Unwatched; // the provider will say what is wrong with it
     };
     let deciding = AssertUnwindSafe(decide(app, &incoming, &chat)).catch_unwind();
-    match deciding.await {
-        Ok(Some(verdict)) => verdict,
-        Ok(None) | Err(_) => {
-            app.metrics.failed_open.inc();
-            Verdict::Unwatched
-        }
+    if let Ok(Some(verdict)) = deciding.await {
+        return verdict;
     }
+    app.metrics.failed_open.inc();
+    Verdict::Unwatched
 }
 
 /// Gives up on what takes too long.
@@ -107,6 +105,7 @@ async fn decide(app: &Shared, incoming: &Incoming<'_>, chat: &Chat<'_>) -> Optio
     let gateway = &app.gateway;
     let (org, project) = incoming.caller.home(None, None);
     let run = soon(gateway.run_of(app, &org, incoming, chat)).await?;
+    let incoming = &Incoming { mode: gateway.mode_in_arm(incoming.mode, &run), ..*incoming };
     let mut turn = soon(app.live.turn(&run)).await?;
     let conversation = soon(gateway.conversations.of(app, &run)).await??;
     let continuity = lock(&conversation).continuity(chat);
