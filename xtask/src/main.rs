@@ -27,7 +27,7 @@ const USAGE: &str = "\
 cargo xtask <command>
 
   test [stage...]   everything that must pass before a change lands, or only the named stages:
-                    tools fmt clippy tests sdk schema tidy gen docs hygiene
+                    tools fmt clippy tests sdk schema clients tidy gen docs hygiene
   tidy              the house rules alone
   gen [--check]     write the generated pages, or say which of them are stale
   bench engine      time per step, here and in the public Python package

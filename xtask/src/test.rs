@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::python::Environment;
 use crate::{generate, out, shell, tidy, tools};
 
 /// Exact inputs and outputs beside the checkout, where there are any. The tests pass without.
@@ -16,13 +17,18 @@ struct Stage {
     run: fn() -> Result<()>,
 }
 
-const STAGES: [Stage; 10] = [
+const STAGES: [Stage; 11] = [
     Stage { name: "tools", about: "what the tests need", run: tools_stage },
     Stage { name: "fmt", about: "formatting", run: || cargo(&["fmt", "--all", "--", "--check"]) },
     Stage { name: "clippy", about: "lints", run: clippy },
     Stage { name: "tests", about: "all tests", run: tests },
     Stage { name: "sdk", about: "the public SDKs against a running server", run: sdk },
-    Stage { name: "schema", about: "requests made from the OpenAPI document", run: schema },
+    Stage { name: "schema", about: "requests from the OpenAPI document, and kills", run: schema },
+    Stage {
+        name: "clients",
+        about: "real clients of the providers through the gateway",
+        run: clients,
+    },
     Stage { name: "tidy", about: "house rules", run: || verdict(&tidy::complaints()?) },
     Stage { name: "gen", about: "generated pages", run: || verdict(&generate::stale()?) },
     Stage { name: "docs", about: "documentation of the code", run: docs },
@@ -95,20 +101,23 @@ fn tests() -> Result<()> {
 }
 
 fn sdk() -> Result<()> {
-    let rb = tools::rb()?;
-    for sdk in &tools::SDKS {
-        let mut pytest = sdk.module("pytest")?;
-        pytest.args(["-q", "-p", "no:cacheprovider", "e2e/sdk"]).env("RB_BIN", &rb);
-        shell::run(pytest.env("PYTHONDONTWRITEBYTECODE", "1")).with_context(|| sdk.name)?;
-    }
-    Ok(())
+    tools::SDKS.iter().try_for_each(|sdk| pytest(sdk, &["e2e/sdk"]))
 }
 
+/// Requests made from the description, and kills in the middle of the work.
 fn schema() -> Result<()> {
+    pytest(&tools::SCHEMATHESIS, &["e2e/schema", "e2e/durable"])
+}
+
+fn clients() -> Result<()> {
+    pytest(&tools::CLIENTS, &["e2e/gateway"])
+}
+
+fn pytest(environment: &Environment, folders: &[&str]) -> Result<()> {
     let rb = tools::rb()?;
-    let mut pytest = tools::SCHEMATHESIS.module("pytest")?;
-    pytest.args(["-q", "-p", "no:cacheprovider", "e2e/schema"]).env("RB_BIN", &rb);
-    shell::run(pytest.env("PYTHONDONTWRITEBYTECODE", "1"))
+    let mut pytest = environment.module("pytest")?;
+    pytest.args(["-q", "-p", "no:cacheprovider"]).args(folders).env("RB_BIN", rb);
+    shell::run(pytest.env("PYTHONDONTWRITEBYTECODE", "1")).with_context(|| environment.name)
 }
 
 fn docs() -> Result<()> {

@@ -25,6 +25,10 @@ pub(crate) const SDKS: [Environment; 2] = [
 pub(crate) const SCHEMATHESIS: Environment =
     Environment { name: "schemathesis", requirements: "e2e/schema/requirements.txt", pip: &[] };
 
+/// The providers' own clients and what is built on them.
+pub(crate) const CLIENTS: Environment =
+    Environment { name: "clients", requirements: "e2e/gateway/requirements.txt", pip: &[] };
+
 /// The program itself, built as the tests use it.
 pub(crate) fn rb() -> Result<PathBuf> {
     shell::run(&mut shell::cargo(&["build", "--quiet", "--package", "rb"])?)?;

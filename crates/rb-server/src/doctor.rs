@@ -74,7 +74,8 @@ pub fn environment(variable: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
         findings.push(if base.ends_with(path) {
             Finding::good(format!("`{name}` goes through a gateway: {base}"))
         } else {
-            let advice = format!("to be steered, set it to this server's address with `{path}` behind it");
+            let advice =
+                format!("to be steered, set it to this server's address with `{path}` behind it");
             Finding::remark(format!("`{name}` is {base}, which is no gateway"), advice)
         });
     }
@@ -83,13 +84,19 @@ pub fn environment(variable: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
 
 /// The newest SDK takes some addresses from its environment and silently goes elsewhere with others.
 fn base_url(base: &str, is_insecure_allowed: bool) -> Finding {
-    let host = base.split_once("://").map(|(_, rest)| rest.split(['/', ':']).next().unwrap_or_default());
-    let is_local = host.is_some_and(|host| ["localhost", "127.0.0.1", "[::1]", "[", "::1"].contains(&host));
-    if base.starts_with("https://") || (base.starts_with("http://") && (is_local || is_insecure_allowed)) {
+    let host =
+        base.split_once("://").map(|(_, rest)| rest.split(['/', ':']).next().unwrap_or_default());
+    let is_local =
+        host.is_some_and(|host| ["localhost", "127.0.0.1", "[::1]", "[", "::1"].contains(&host));
+    if base.starts_with("https://")
+        || (base.starts_with("http://") && (is_local || is_insecure_allowed))
+    {
         return Finding::good(format!("the SDKs use `REASONBLOCKS_BASE_URL`: {base}"));
     }
     Finding::bad(
-        format!("`REASONBLOCKS_BASE_URL` is {base}: the SDK 0.2.5 refuses it and sends everything to its vendor"),
+        format!(
+            "`REASONBLOCKS_BASE_URL` is {base}: the SDK 0.2.5 refuses it and sends everything to its vendor"
+        ),
         "use `https`, an address on this machine, `base_url=` in the code, or set `REASONBLOCKS_ALLOW_INSECURE=true`",
     )
 }
@@ -104,7 +111,8 @@ impl Server<'_> {
     async fn is_up(&self) -> Finding {
         match self.call(Method::GET, "/health", None).await {
             Ok((StatusCode::OK, body)) => {
-                let (theirs, ours) = (body["version"].as_str().unwrap_or("?"), env!("CARGO_PKG_VERSION"));
+                let (theirs, ours) =
+                    (body["version"].as_str().unwrap_or("?"), env!("CARGO_PKG_VERSION"));
                 if theirs == ours {
                     return Finding::good(format!("{} is up, version {theirs}", self.url));
                 }
@@ -120,7 +128,8 @@ impl Server<'_> {
                 "is the address right, and is nothing else on that port?",
             ),
             Err(cause) => {
-                let advice = "is `rb serve` running, and is the address right? `--url` names another";
+                let advice =
+                    "is `rb serve` running, and is the address right? `--url` names another";
                 Finding::bad(format!("{} does not answer: {cause}", self.url), advice)
             }
         }
@@ -143,8 +152,12 @@ impl Server<'_> {
                 "the key is not known or was revoked",
                 "`rb keys list` on the server shows which there are",
             ),
-            Ok((status, _)) => Finding::bad(format!("the question who we are was answered {status}"), ""),
-            Err(cause) => Finding::bad(format!("the question who we are was not answered: {cause}"), ""),
+            Ok((status, _)) => {
+                Finding::bad(format!("the question who we are was answered {status}"), "")
+            }
+            Err(cause) => {
+                Finding::bad(format!("the question who we are was not answered: {cause}"), "")
+            }
         }
     }
 
@@ -167,8 +180,13 @@ impl Server<'_> {
             Ok((StatusCode::TOO_MANY_REQUESTS, _)) => {
                 Finding::remark("the key's allowance is used up", "raise `RATE_LIMIT_PER_SEC`")
             }
-            Ok((status, _)) => Finding::bad(format!("an evaluation was answered {status}"), "look into its log"),
-            Err(cause) => Finding::bad(format!("an evaluation was not answered: {cause}"), "look into its log"),
+            Ok((status, _)) => {
+                Finding::bad(format!("an evaluation was answered {status}"), "look into its log")
+            }
+            Err(cause) => Finding::bad(
+                format!("an evaluation was not answered: {cause}"),
+                "look into its log",
+            ),
         }
     }
 
@@ -181,8 +199,12 @@ impl Server<'_> {
                 "the library is empty: monitors advise, patterns cannot",
                 "add some with `POST /v1/library/patterns`",
             ),
-            Ok((status, _)) => Finding::bad(format!("the library was answered {status}"), "look into its log"),
-            Err(cause) => Finding::bad(format!("the library was not answered: {cause}"), "look into its log"),
+            Ok((status, _)) => {
+                Finding::bad(format!("the library was answered {status}"), "look into its log")
+            }
+            Err(cause) => {
+                Finding::bad(format!("the library was not answered: {cause}"), "look into its log")
+            }
         }
     }
 

@@ -56,6 +56,8 @@ mod recall;
 mod replay;
 /// The report of an experiment.
 mod report;
+/// Old runs go.
+mod retention;
 /// Connections in, and the way out.
 mod serve;
 /// Ids with slashes in addresses.

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::Request;
@@ -15,7 +16,7 @@ use tokio::net::TcpListener;
 use tower::{Service, ServiceExt as _};
 
 use crate::app::Shared;
-use crate::{api, slashes};
+use crate::{api, retention, slashes};
 
 /// A client must have sent its headers within this time.
 const HEADERS_WITHIN: Duration = Duration::from_secs(15);
@@ -41,6 +42,10 @@ pub async fn serve(
         .header_read_timeout(HEADERS_WITHIN)
         .max_buf_size(usize::from(HEADERS_BYTES_MAX));
     builder.http2().timer(TokioTimer::new()).max_header_list_size(u32::from(HEADERS_BYTES_MAX));
+    let sweeping = app
+        .config
+        .retention
+        .map(|kept| tokio::spawn(retention::keep_for(Arc::clone(&app.store), kept)).abort_handle());
     let graceful = GracefulShutdown::new();
     let mut end = pin!(end);
     loop {
@@ -70,12 +75,17 @@ pub async fn serve(
         });
     }
     drop(listener);
+    if let Some(sweeping) = sweeping {
+        sweeping.abort();
+    }
     app.events.close(); // a stream would not end by itself
     if tokio::time::timeout(DRAIN_WITHIN, graceful.shutdown()).await.is_err() {
         tracing::warn!("some requests did not finish in time and were cut off");
     }
     if !app.gateway.settled().await {
-        tracing::warn!("the database was away at the end: some of what the gateway saw is not stored");
+        tracing::warn!(
+            "the database was away at the end: some of what the gateway saw is not stored"
+        );
     }
     app.library.write_uses().await;
     Ok(())

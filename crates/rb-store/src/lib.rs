@@ -20,8 +20,9 @@ mod sqlite;
 pub use change::{Change, RunStart};
 pub use open::open;
 pub use rows::{
-    ConversationRow, Evidence, ExperimentRun, FindingRow, Health, KeyRow, ModelTokens, MonitorHealth, OutcomeClass,
-    PatternRow, ProfileRow, RunAfter, RunFilter, RunKey, RunRow, Scope, StepRow, Tokens, UsageDay,
+    ConversationRow, Evidence, ExperimentRun, FindingRow, Health, KeyRow, ModelTokens,
+    MonitorHealth, OutcomeClass, PatternRow, ProfileRow, RunAfter, RunFilter, RunKey, RunRow,
+    Scope, StepRow, Tokens, UsageDay,
 };
 
 /// Why something could not be kept or found.

@@ -56,8 +56,8 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::Shared;
-use crate::{doorkeeper, gateway};
 use crate::error::ApiError;
+use crate::{doorkeeper, gateway};
 use axum::response::IntoResponse as _;
 
 /// The routes that need a caller.

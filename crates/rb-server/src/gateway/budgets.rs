@@ -49,15 +49,20 @@ impl Budgets {
             let row = app.store.run(&Scope::org(&run.org), &run.run_id).await.ok().flatten();
             let used = row.map_or(0.0, |row| row.cost_usd);
             if used >= limit {
-                return Some(format!("the budget of this run is used up: ${used:.2} of ${limit:.2}"));
+                return Some(format!(
+                    "the budget of this run is used up: ${used:.2} of ${limit:.2}"
+                ));
             }
         }
-        let limits = [(key, self.config.key_day_usd, "this key"), (ALL, self.config.day_usd, "all keys")];
+        let limits =
+            [(key, self.config.key_day_usd, "this key"), (ALL, self.config.day_usd, "all keys")];
         for (name, limit, whose) in limits {
             let Some(limit) = limit else { continue };
             let used = self.today(app, name).await;
             if used >= limit {
-                return Some(format!("the budget of {whose} for today is used up: ${used:.2} of ${limit:.2}"));
+                return Some(format!(
+                    "the budget of {whose} for today is used up: ${used:.2} of ${limit:.2}"
+                ));
             }
         }
         None

@@ -55,7 +55,8 @@ pub(super) async fn further(
 
 async fn route(app: &Shared, name: &str, before: &str, request: Request) -> Reply {
     let Some(upstream) = app.gateway.upstreams.find(name) else {
-        return ApiError::NotFound("there is no such upstream; name it in the configuration").into_response();
+        return ApiError::NotFound("there is no such upstream; name it in the configuration")
+            .into_response();
     };
     let path = request.uri().path();
     let path = path.strip_prefix(before).unwrap_or(path).to_owned();
@@ -81,9 +82,10 @@ async fn caller(app: &Shared, given: &HeaderMap) -> Result<Caller, String> {
     if app.gateway.config.is_keyless && key.is_none() {
         return Ok(Caller::local());
     }
-    app.keys.caller(key, &*app.store).await.map_err(|_| {
-        format!("a key of this gateway is needed: send it as `{}`", headers::KEY)
-    })
+    app.keys
+        .caller(key, &*app.store)
+        .await
+        .map_err(|_| format!("a key of this gateway is needed: send it as `{}`", headers::KEY))
 }
 
 /// A request that is no part of a conversation: passes unread, both ways.

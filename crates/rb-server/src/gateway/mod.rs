@@ -197,17 +197,23 @@ impl Gateway {
             metadata.insert(crate::judge::TOKEN_BUDGET.to_owned(), Value::from(tokens));
         }
         if !self.config.routing.is_empty() {
-            let routes = self.config.routing.iter().map(|(state, model)| {
-                (state.clone(), Value::from(model.as_str()))
-            });
-            metadata.insert(crate::judge::MODEL_ROUTING.to_owned(), Value::Object(routes.collect()));
+            let routes = self
+                .config
+                .routing
+                .iter()
+                .map(|(state, model)| (state.clone(), Value::from(model.as_str())));
+            metadata
+                .insert(crate::judge::MODEL_ROUTING.to_owned(), Value::Object(routes.collect()));
         }
         RunStart {
             run: run.clone(),
             project: project.to_owned(),
             at_ms: now_ms(),
             agent_name: agent_name(incoming.headers),
-            task: chat.task().map(|task| task.chars().take(TASK_CHARS_MAX).collect()).unwrap_or_default(),
+            task: chat
+                .task()
+                .map(|task| task.chars().take(TASK_CHARS_MAX).collect())
+                .unwrap_or_default(),
             model: chat.model().into_owned(),
             framework: "gateway".to_owned(),
             parent: parent.unwrap_or_default(),

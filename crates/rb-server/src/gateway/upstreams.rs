@@ -96,11 +96,12 @@ impl Upstreams {
         openai: &str,
         further: &[RawUpstream],
     ) -> Result<Self, ConfigError> {
-        let own = [("anthropic", anthropic), ("openai", openai)].map(|(name, base_url)| RawUpstream {
-            name: name.to_owned(),
-            dialect: String::new(),
-            base_url: base_url.to_owned(),
-        });
+        let own =
+            [("anthropic", anthropic), ("openai", openai)].map(|(name, base_url)| RawUpstream {
+                name: name.to_owned(),
+                dialect: String::new(),
+                base_url: base_url.to_owned(),
+            });
         own.iter().chain(further).map(Upstream::new).collect::<Result<_, _>>().map(Self)
     }
 
@@ -126,7 +127,12 @@ mod tests {
         let all = Upstreams::new("https://api.anthropic.com", "https://api.openai.com", &further())
             .unwrap();
         let cases = [
-            ("anthropic", "/v1/messages", Some("beta=true"), "https://api.anthropic.com/v1/messages?beta=true"),
+            (
+                "anthropic",
+                "/v1/messages",
+                Some("beta=true"),
+                "https://api.anthropic.com/v1/messages?beta=true",
+            ),
             ("openai", "/v1/responses/r%2F1", None, "https://api.openai.com/v1/responses/r%2F1"),
             ("local", "/chat/completions", None, "http://127.0.0.1:8000/v1/chat/completions"),
         ];

@@ -348,10 +348,12 @@ impl Watched {
         row.cost_usd = app.prices.cost_usd(&model, &row.tokens, row.at_ms);
         row.model = model;
         let said: String = answer.thought.chars().take(ANSWER_CHARS_MAX).collect();
-        let asked: Vec<Value> = answer.calls.iter().map(|call| Value::from(call.tool.as_str())).collect();
+        let asked: Vec<Value> =
+            answer.calls.iter().map(|call| Value::from(call.tool.as_str())).collect();
         row.metadata.insert("answer".to_owned(), Value::from(said));
         row.metadata.insert("tool_calls".to_owned(), Value::from(asked));
-        row.metadata.insert("latency_ms".to_owned(), Value::from(self.begun.elapsed().as_secs_f64() * 1e3));
+        row.metadata
+            .insert("latency_ms".to_owned(), Value::from(self.begun.elapsed().as_secs_f64() * 1e3));
         if !is_whole || !answer.is_complete {
             row.metadata.insert("is_cut_off".to_owned(), Value::from(true));
         }

@@ -6,7 +6,7 @@ use super::sample::{
     ALL, T0, a, api_key, begins, finding, key, pattern, profile, puts, quiet, start,
 };
 use super::{Checked, holds, put, same};
-use crate::{ConversationRow, Change, FindingRow, KeyRow, PatternRow, ProfileRow, RunStart, Store};
+use crate::{Change, ConversationRow, FindingRow, KeyRow, PatternRow, ProfileRow, RunStart, Store};
 
 type Held = Arc<dyn Store>;
 
@@ -159,7 +159,12 @@ pub(super) async fn settings_are_kept_under_their_names(store: Held) -> Checked 
 pub(super) async fn conversations_are_found_by_run_and_by_head(store: Held) -> Checked {
     let row = |org: &str, run_id: &str, head: &str, at_ms| {
         let (head, state) = (head.to_owned(), format!("{run_id} {at_ms}"));
-        Change::PutConversation(Box::new(ConversationRow { run: key(org, run_id), head, state, at_ms }))
+        Change::PutConversation(Box::new(ConversationRow {
+            run: key(org, run_id),
+            head,
+            state,
+            at_ms,
+        }))
     };
     put(&store, begins(start("a", "r", T0))).await?;
     for change in [row("a", "r", "h1", T0), row("a", "s", "h1", T0 + 1), row("b", "t", "h2", T0)] {

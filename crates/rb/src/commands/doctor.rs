@@ -51,8 +51,12 @@ async fn here(settings: &Settings) -> Vec<Finding> {
     }
     if !settings.raw.database_url.is_empty() || settings.database_file().exists() {
         findings.push(match settings.open().await {
-            Ok(_) => Finding::good(format!("the database in {} opens", settings.data_dir.display())),
-            Err(error) => Finding::bad(format!("{error:#}"), "restore a backup, or move the file away"),
+            Ok(_) => {
+                Finding::good(format!("the database in {} opens", settings.data_dir.display()))
+            }
+            Err(error) => {
+                Finding::bad(format!("{error:#}"), "restore a backup, or move the file away")
+            }
         });
     } else {
         let what = format!("there is no data in {} yet", settings.data_dir.display());
@@ -69,7 +73,7 @@ fn line(finding: &Finding) -> String {
     };
     let mut line = format!("{style}{sign}{style:#} {}\n", harmless(&finding.what));
     if !finding.advice.is_empty() {
-        line.push_str(&format!("      {DIM}{}{DIM:#}\n", harmless(&finding.advice)));
+        line += &format!("      {DIM}{}{DIM:#}\n", harmless(&finding.advice));
     }
     line
 }

@@ -74,18 +74,18 @@ async fn greeting(app: &Shared, settings: &Settings, address: SocketAddr, is_new
          data   {kept}{new}\n  keys   {keys}\n"
     );
     if let Some(file) = &settings.file {
-        text.push_str(&format!("  file   {}\n", harmless(&file.display().to_string())));
+        text += &format!("  file   {}\n", harmless(&file.display().to_string()));
     }
-    text.push_str(&format!("  API    {url}/docs\n"));
+    text += &format!("  API    {url}/docs\n");
     if is_new {
-        text.push_str(&format!(
+        text += &format!(
             "\nAn agent that uses the public SDK (`pip install reasonblocks`) needs one line more:\n\n\
              {DIM}    export REASONBLOCKS_BASE_URL={url}\n    \
              python -c 'import reasonblocks; print(reasonblocks.ReasonBlocks(api_key=\"rb_live_local\"))'{DIM:#}\n\n\
              A step, posted by hand:\n\n\
              {DIM}    curl -s {url}/v1/monitors/evaluate -H 'content-type: application/json' \\\n      \
              -d '{{\"steps\": [{{\"thought\": \"Look again.\", \"action\": \"ls\", \"observation\": \"a.rs\"}}]}}'{DIM:#}\n"
-        ));
+        );
     }
     text
 }
