@@ -71,9 +71,9 @@ fn line(finding: &Finding) -> String {
         Health::Remark => (YELLOW, "note "),
         Health::Bad => (RED, "wrong"),
     };
-    let mut line = format!("{style}{sign}{style:#} {}\n", harmless(&finding.what));
-    if !finding.advice.is_empty() {
-        line += &format!("      {DIM}{}{DIM:#}\n", harmless(&finding.advice));
+    let what = format!("{style}{sign}{style:#} {}\n", harmless(&finding.what));
+    if finding.advice.is_empty() {
+        return what;
     }
-    line
+    format!("{what}      {DIM}{}{DIM:#}\n", harmless(&finding.advice))
 }

@@ -1,5 +1,6 @@
 //! `rb serve`: the server, from its settings to its last request.
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use anyhow::{Context as _, Result};
@@ -73,12 +74,14 @@ async fn greeting(app: &Shared, settings: &Settings, address: SocketAddr, is_new
         "{BOLD}ReasonBlocks {version}{BOLD:#} listens on {BOLD}{url}{BOLD:#}\n  \
          data   {kept}{new}\n  keys   {keys}\n"
     );
+    // Writing to a string cannot fail.
     if let Some(file) = &settings.file {
-        text += &format!("  file   {}\n", harmless(&file.display().to_string()));
+        let _ = writeln!(text, "  file   {}", harmless(&file.display().to_string()));
     }
-    text += &format!("  API    {url}/docs\n");
+    let _ = writeln!(text, "  API    {url}/docs");
     if is_new {
-        text += &format!(
+        let _ = write!(
+            text,
             "\nAn agent that uses the public SDK (`pip install reasonblocks`) needs one line more:\n\n\
              {DIM}    export REASONBLOCKS_BASE_URL={url}\n    \
              python -c 'import reasonblocks; print(reasonblocks.ReasonBlocks(api_key=\"rb_live_local\"))'{DIM:#}\n\n\
