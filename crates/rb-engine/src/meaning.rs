@@ -52,6 +52,15 @@ impl Vector {
         f64::from(self.dot(other)).clamp(0.0, 1.0)
     }
 
+    /// Turns towards another direction by this share of the way; one that says nothing takes it over.
+    pub(crate) fn turn_towards(&mut self, other: &Self, share: f32) {
+        let share = if self.is_zero() { 1.0 } else { share };
+        for (mine, given) in self.0.iter_mut().zip(other.0.iter()) {
+            *mine += share * (given - *mine);
+        }
+        self.normalise();
+    }
+
     /// Whether the text said nothing.
     pub fn is_zero(&self) -> bool {
         self.0.iter().all(|value| *value == 0.0)
@@ -104,6 +113,17 @@ mod tests {
         assert!(like("session timeout", "Session  timeouts") > 0.9);
         assert!(like("session timeout", "paint a fence") < 0.3);
         assert!(like("", "x") == 0.0 && Letters.embed(" ").is_zero());
+    }
+
+    #[test]
+    fn a_direction_turns_and_stays_one() {
+        let (north, east) = (Vector::of(&[1.0]), Vector::of(&[0.0, 1.0]));
+        let mut way = Vector::zero();
+        way.turn_towards(&north, 0.1);
+        assert!((way.cosine(&north) - 1.0).abs() < 1e-5);
+        way.turn_towards(&east, 0.1);
+        assert!(way.cosine(&north) > 0.9 && way.cosine(&east) > 0.1);
+        assert!((way.cosine(&way) - 1.0).abs() < 1e-5);
     }
 
     #[test]

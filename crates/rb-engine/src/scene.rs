@@ -76,6 +76,12 @@ impl Scene {
         self.changes || new || (self.found_nothing && !self.asked_before)
     }
 
+    /// How close the step is to a direction, the closer of act and thought.
+    pub(crate) fn closeness(&self, to: &Vector) -> f64 {
+        let thinks = self.thought.as_ref().map_or(0.0, |thought| thought.cosine(to));
+        self.meaning.cosine(to).max(thinks)
+    }
+
     /// A fingerprint of the places the act looks at.
     pub(crate) fn scope(&self) -> u64 {
         let places: Vec<&str> = self.act.reads.iter().map(|file| file.path.as_str()).collect();
