@@ -57,6 +57,9 @@ pub(crate) struct Mentions {
     pub(crate) unknown: f64,
     /// How many were asked for.
     pub(crate) asked: u32,
+    /// How many coined ones the run knows, and how many not.
+    coined_known: u32,
+    coined_unknown: u32,
 }
 
 impl Mentions {
@@ -67,13 +70,20 @@ impl Mentions {
             let weight = if coined { 1.0 } else { PLAIN };
             if known.all.has(print) {
                 mentions.known += weight;
+                mentions.coined_known += u32::from(coined);
                 mentions.asked += u32::from(known.asked.binary_search(&print).is_ok());
             } else {
                 mentions.unknown += weight;
+                mentions.coined_unknown += u32::from(coined);
             }
             mentions.prints.push(print);
         });
         mentions
+    }
+
+    /// Takes names from what is known, and coins none.
+    pub(crate) fn is_derived(&self) -> bool {
+        self.coined_unknown == 0 && (self.coined_known > 0 || self.known > self.unknown)
     }
 
     /// From 0, everything is known or nothing is named, towards 1.
@@ -102,20 +112,20 @@ impl Once {
 }
 
 /// Calls back with every name that is not in `once`: its fingerprint, and whether it is coined. Names are words of at least
-/// four characters, and of three with a digit among them. Numbers are none, and neither are the keys of an object: they
-/// belong to the tool.
+/// four characters, and of three with a digit among them. Numbers, also with a unit or an ending, are none. What belongs
+/// to the tool is none either: the keys of an object, the first word of a command.
 fn each_mention(text: &str, once: &mut Once, mut found: impl FnMut(u64, bool)) {
     let in_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
     let mut rest = text.as_bytes();
     while let Some(starts_at) = rest.iter().position(|byte| in_word(*byte)) {
-        let is_quoted = starts_at > 0 && matches!(rest.get(starts_at - 1), Some(b'"' | b'\''));
-        let from = rest.split_at(starts_at).1;
+        let (before, from) = rest.split_at(starts_at);
         let length = from.iter().position(|byte| !in_word(*byte)).unwrap_or(from.len());
         let (word, after) = from.split_at(length);
         rest = after;
         let digits = word.iter().filter(|byte| byte.is_ascii_digit()).count();
         let is_name = word.len() >= if digits > 0 { 3 } else { 4 } && digits < word.len();
-        if !is_name || (is_quoted && ends_key(after)) {
+        let is_number = word.len() < 5 && word.first().is_some_and(u8::is_ascii_digit);
+        if !is_name || is_number || is_of_tool(before, after) {
             continue;
         }
         let print = print_of(word.iter().map(u8::to_ascii_lowercase));
@@ -123,6 +133,13 @@ fn each_mention(text: &str, once: &mut Once, mut found: impl FnMut(u64, bool)) {
             found(print, digits > 0 || is_coined(word));
         }
     }
+}
+
+/// A key between quotation marks, or what follows a pipe or another command.
+fn is_of_tool(before: &[u8], after: &[u8]) -> bool {
+    let is_quoted = matches!(before, [.., b'"' | b'\'']);
+    let is_command = matches!(before, [.., b'|' | b'&', b' ']);
+    is_command || (is_quoted && ends_key(after))
 }
 
 /// A quotation mark and a colon follow.
@@ -136,9 +153,9 @@ fn is_coined(word: &[u8]) -> bool {
     let starts_at = word.iter().position(|byte| *byte != b'_').unwrap_or(0);
     let ends_at = word.iter().rposition(|byte| *byte != b'_').unwrap_or(0);
     word.get(starts_at..=ends_at).is_some_and(|inner| inner.contains(&b'_'))
-        || word.windows(2).any(
-            |pair| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase()),
-        )
+        || word
+            .windows(2)
+            .any(|pair| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase()))
 }
 
 #[cfg(test)]
@@ -156,7 +173,22 @@ mod tests {
             ("asked for", "partloader PartLoader repair", 2, 0.0, 1.0 + PLAIN, 2),
             ("seen, not asked for", "elsewhere", 1, 0.0, PLAIN, 0),
             ("unknown", "other_loader garden X1b", 3, 2.0 + PLAIN, 0.0, 0),
-            ("keys belong to the tool", r#"{"order_id": "W237", "x\": 'kind': garden}"#, 2, 1.0 + PLAIN, 0.0, 0),
+            (
+                "keys belong to the tool",
+                r#"{"order_id": "W237", "x\": 'kind': garden}"#,
+                2,
+                1.0 + PLAIN,
+                0.0,
+                0,
+            ),
+            (
+                "line numbers and the first words of commands",
+                "sed -n '10,20p' | less && make",
+                0,
+                0.0,
+                0.0,
+                0,
+            ),
             ("underscores around a word coin nothing", "__main__", 1, PLAIN, 0.0, 0),
         ];
         for (name, text, count, unknown, familiar, asked) in cases {

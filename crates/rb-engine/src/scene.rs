@@ -337,7 +337,7 @@ fn is_by_hand(tool: &str) -> bool {
 }
 
 /// Brings in a package: the same error afterwards is another one.
-fn installs(act: &Act) -> bool {
+pub(crate) fn installs(act: &Act) -> bool {
     act.commands.iter().any(|command| {
         let mut words = command.split(' ');
         let tool = words.next().unwrap_or_default();

@@ -6,7 +6,7 @@
 //! itself and as compared with the run so far. The sum over steps never falls below zero. While it is above, what the
 //! steps bring up is set aside: it does not make the next one familiar. Back at zero, it all belonged and is learned.
 //!
-//! **Fires at** 0.6: three or more steps in a row whose evidence adds up to 2.
+//! **Fires at** 0.6: four or more steps whose evidence adds up to 2.5.
 //!
 //! **Not drift.** Sub-tasks that serve the task: their names come from what was seen, or the step still speaks of the task.
 //! New names in a file that is written: they are made up, and count only by their share. Following an error. A change of
@@ -24,7 +24,7 @@ use crate::evidence::Evidence;
 use crate::facts::Facts;
 use crate::meaning::Vector;
 use crate::mentions::{Known, Mentions, Once};
-use crate::scene::Scene;
+use crate::scene::{Scene, installs};
 use crate::seen::SeenOnce;
 use crate::step::{Step, StepIndex};
 use crate::text::{head, is_blank};
@@ -45,14 +45,14 @@ const BELONGING_MIN: u32 = 3;
 /// So many steps belong unseen after a new direction was asked for or announced.
 const NEW_DIRECTION: u32 = 6;
 /// Evidence of this much reads 0.6.
-const FOREIGN_FULL: f64 = 2.0;
+const FOREIGN_FULL: f64 = 2.5;
 /// More is not kept, so that a run that comes back is soon believed.
 const FOREIGN_MAX: f64 = 5.0;
 /// One step says no more than this, either way.
 const STEP_MAX: f64 = 2.5;
 /// A look aside is no drift: before this many steps the reading stays below the threshold.
 const STEPS_MIN: u32 = 4;
-const UNSURE: f64 = 0.55;
+const UNSURE: f64 = 0.2;
 /// The usual closeness follows about so many steps.
 const USUAL_STEPS: u32 = 8;
 /// Every step that belongs turns the way by this share.
@@ -69,20 +69,20 @@ const ANSWER_BYTES: usize = 6_000;
 /// against planted, then rounded; leaving any one kind out gave nearly the same.
 mod weight {
     /// Speaks for drift: the share of unknown names in what is done, said and answered.
-    pub(super) const DONE_SHARE: f64 = 2.8;
-    pub(super) const SAID_SHARE: f64 = 0.7;
-    pub(super) const ANSWER_SHARE: f64 = 0.8;
+    pub(super) const DONE_SHARE: f64 = 3.3;
+    pub(super) const SAID_SHARE: f64 = 0.6;
+    pub(super) const ANSWER_SHARE: f64 = 1.0;
     /// And how many there are.
-    pub(super) const DONE: f64 = 1.2;
-    pub(super) const SAID: f64 = 1.0;
+    pub(super) const DONE: f64 = 1.1;
+    pub(super) const SAID: f64 = 1.4;
     /// Speaks against it: names that were asked for, in what is done or said, and in the answer.
     pub(super) const ASKED: f64 = 1.5;
-    pub(super) const ASKED_ANSWER: f64 = 0.85;
+    pub(super) const ASKED_ANSWER: f64 = 1.0;
     /// Closeness to the task, and to the steps that belonged.
     pub(super) const TASK: f64 = 2.0;
-    pub(super) const WAY: f64 = 1.1;
+    pub(super) const WAY: f64 = 1.5;
     /// A step of which nothing is known belongs.
-    pub(super) const BELONGS: f64 = 0.65;
+    pub(super) const BELONGS: f64 = 1.0;
 }
 
 #[derive(Default)]
@@ -181,19 +181,25 @@ impl SilentTopicDrift {
     fn evidence(&self, scene: &Scene, named: &Named, close: Closeness) -> f64 {
         let Named { done, said, answered } = named;
         let made_up = if scene.act.kind == Kind::Edit { 0.0 } else { much(done.unknown) };
-        let relative = |now: f64, usual: f64| {
-            now + (now - usual).clamp(-DISTANCE_MAX, DISTANCE_MAX)
-        };
+        // An error speaks its own language.
+        let answer_share = if scene.act.outcome.failed { 0.0 } else { answered.unknown_share() };
+        let relative =
+            |now: f64, usual: f64| now + (now - usual).clamp(-DISTANCE_MAX, DISTANCE_MAX);
         let foreign = weight::DONE_SHARE * done.unknown_share()
             + weight::SAID_SHARE * said.unknown_share()
-            + weight::ANSWER_SHARE * answered.unknown_share()
+            + weight::ANSWER_SHARE * answer_share
             + weight::DONE * made_up
             + weight::SAID * much(said.unknown);
         let own = weight::ASKED * much(f64::from(done.asked + said.asked))
             + weight::ASKED_ANSWER * much(f64::from(answered.asked))
             + weight::TASK * relative(close.task, self.usual.task)
             + weight::WAY * relative(close.way, self.usual.way);
-        (foreign - own - weight::BELONGS).clamp(-STEP_MAX, STEP_MAX)
+        // Who turns a page brings nothing up, whatever is on it; neither does who follows a name that was shown,
+        // installs what is missing, or asks the same again.
+        let follows = done.is_derived() || installs(&scene.act) || scene.asked_before;
+        let brings_up = done.unknown + said.unknown > 0.0 && !follows;
+        let most = if brings_up { STEP_MAX } else { 0.0 };
+        (foreign - own - weight::BELONGS).clamp(-STEP_MAX, most)
     }
 
     fn weigh(&mut self, at: StepIndex, evidence: f64) {
