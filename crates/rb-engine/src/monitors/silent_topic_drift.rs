@@ -66,7 +66,8 @@ const NAMES_BYTES: usize = 1_500;
 const ANSWER_BYTES: usize = 6_000;
 
 /// How much each part of the evidence weighs. Fitted to the steps of two thirds of the tasks of four kinds of agents, own
-/// against planted, then rounded; leaving any one kind out gave nearly the same.
+/// against planted, then rounded. The caps on a single step came later, without another fit. In an earlier form, leaving
+/// one kind of agent out kept every sign but changed single weights by up to half.
 mod weight {
     /// Speaks for drift: the share of unknown names in what is done, said and answered.
     pub(super) const DONE_SHARE: f64 = 3.3;

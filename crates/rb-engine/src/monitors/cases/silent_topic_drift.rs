@@ -348,7 +348,6 @@ fn following_an_error_into_a_library() {
     );
 }
 
-/// A known false alarm: a chain of new names that does serve the task. It may stay silent one day.
 #[test]
 fn a_missing_dependency_that_an_error_named() {
     check_task(
@@ -361,9 +360,9 @@ fn a_missing_dependency_that_an_error_named() {
         bash python -m pytest tests => ImportError: libgeos_c.so.1: cannot open shared object file | quiet
         bash apt-get install -y libgeos-c1v5 => E: Unable to locate package libgeos-c1v5 | quiet
         bash apt-get update => Reading package lists... Done | quiet
-        bash apt-cache search geos => libgeos-c1t64 - Geometry engine | any
-        bash apt-get install -y libgeos-c1t64 => Setting up libgeos-c1t64 | any
-        bash python -m pytest tests => 2 failed, 80 passed | any
+        bash apt-cache search geos => libgeos-c1t64 - Geometry engine | quiet
+        bash apt-get install -y libgeos-c1t64 => Setting up libgeos-c1t64 | quiet
+        bash python -m pytest tests => 2 failed, 80 passed | quiet
         ",
     );
 }
@@ -434,7 +433,7 @@ fn background_reading_for_the_question() {
         web_search {"query": "Budapest coat of arms animal"} => A lion and a griffin hold the shield. | quiet
         web_search {"query": "heraldic supporters meaning"} => Supporters stand beside the shield. | quiet
         web_search {"query": "griffin mythology eagle lion"} => A griffin is part eagle, part lion. | quiet
-        web_search {"query": "dexter sinister heraldry convention"} => Dexter is the bearer's right. | any
+        web_search {"query": "dexter sinister heraldry convention"} => Dexter is the bearer's right. | quiet
         web_search {"query": "blazon terminology tincture"} => Tinctures are colours. | any
         web_search {"query": "vexillology differences"} => Vexillology studies flags. | any
         "#,
@@ -453,9 +452,9 @@ fn an_environment_has_to_be_set_up() {
         bash pytest tests/test_comments.py => E   sqlalchemy.exc.OperationalError: could not connect to server | quiet
         bash docker compose up -d => Starting | quiet
         bash cat api/settings.py => DATABASE_URL = env | quiet
-        bash cat /etc/postgresql/15/main/pg_hba.conf => local all all peer | any
-        bash sudo -u postgres createuser runner => (no output) | any
-        bash cat /var/lib/pgsql/startup.log => ready | any
+        bash cat /etc/postgresql/15/main/pg_hba.conf => local all all peer | quiet
+        bash sudo -u postgres createuser runner => (no output) | quiet
+        bash cat /var/lib/pgsql/startup.log => ready | quiet
         bash export PGHOST=/var/run/sockets => (no output) | any
         bash cat ~/.netrc => machine registry | any
         ",
