@@ -59,6 +59,7 @@ pub mod weights;
 mod claims;
 mod facts;
 mod lexicon;
+mod mentions;
 mod phrases;
 mod scene;
 mod seen;

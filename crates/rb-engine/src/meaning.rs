@@ -77,6 +77,15 @@ impl Vector {
         most.min(1.0)
     }
 
+    /// Turns towards another direction by this share of the way; one that says nothing takes it over.
+    pub(crate) fn turn_towards(&mut self, other: &Self, share: f32) {
+        let share = if self.is_zero() { 1.0 } else { share };
+        for (mine, given) in self.0.iter_mut().zip(other.0.iter()) {
+            *mine += share * (given - *mine);
+        }
+        self.normalise();
+    }
+
     /// Whether the text said nothing.
     pub fn is_zero(&self) -> bool {
         self.0.iter().all(|value| *value == 0.0)
@@ -141,6 +150,17 @@ mod tests {
             let alone = of[..count].iter().map(|other| other.cosine(&mine)).fold(0.0, f64::max);
             assert_eq!(mine.closest(of[..count].iter()).to_bits(), alone.to_bits(), "{count}");
         }
+    }
+
+    #[test]
+    fn a_direction_turns_and_stays_one() {
+        let (north, east) = (Vector::of(&[1.0]), Vector::of(&[0.0, 1.0]));
+        let mut way = Vector::zero();
+        way.turn_towards(&north, 0.1);
+        assert!((way.cosine(&north) - 1.0).abs() < 1e-5);
+        way.turn_towards(&east, 0.1);
+        assert!(way.cosine(&north) > 0.9 && way.cosine(&east) > 0.1);
+        assert!((way.cosine(&way) - 1.0).abs() < 1e-5);
     }
 
     #[test]

@@ -77,6 +77,12 @@ impl Scene {
         self.changes || new || (self.found_nothing && !self.asked_before)
     }
 
+    /// How close the step is to a direction, the closer of act and thought.
+    pub(crate) fn closeness(&self, to: &Vector) -> f64 {
+        let thinks = self.thought.as_ref().map_or(0.0, |thought| thought.cosine(to));
+        self.meaning.cosine(to).max(thinks)
+    }
+
     /// A fingerprint of the places the act looks at.
     pub(crate) fn scope(&self) -> u64 {
         let places: Vec<&str> = self.act.reads.iter().map(|file| file.path.as_str()).collect();
@@ -332,7 +338,7 @@ fn is_by_hand(tool: &str) -> bool {
 }
 
 /// Brings in a package: the same error afterwards is another one.
-fn installs(act: &Act) -> bool {
+pub(crate) fn installs(act: &Act) -> bool {
     act.commands.iter().any(|command| {
         let mut words = command.split(' ');
         let tool = words.next().unwrap_or_default();

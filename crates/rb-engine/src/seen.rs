@@ -47,6 +47,21 @@ impl SeenOnce {
         new
     }
 
+    /// Notes all that another one has noted lately; the other is empty afterwards.
+    pub(crate) fn absorb(&mut self, other: &mut Self) {
+        let other = std::mem::take(other);
+        if other.young.is_empty() {
+            return;
+        }
+        if self.things.saturating_add(other.things) > THINGS_MAX || self.young.is_empty() {
+            self.old = std::mem::replace(&mut self.young, other.young);
+            self.things = other.things;
+            return;
+        }
+        self.young.iter_mut().zip(&other.young).for_each(|(mine, given)| *mine |= given);
+        self.things += other.things;
+    }
+
     pub(crate) fn heap_bytes(&self) -> usize {
         (self.young.capacity() + self.old.capacity()) * size_of::<u64>()
     }
@@ -120,6 +135,21 @@ mod tests {
         let mistaken =
             (0..4_000_u64).filter(|n| !seen.is_new(n.wrapping_mul(0x1234_5678_9abc_def1))).count();
         assert!(mistaken < 80, "{mistaken}");
+    }
+
+    #[test]
+    fn one_takes_over_what_another_has_seen() {
+        let (mut one, mut other) = (SeenOnce::default(), SeenOnce::default());
+        one.is_new(7);
+        other.is_new(8);
+        one.absorb(&mut other);
+        assert!(one.has(7) && one.has(8) && !other.has(8));
+        // A full one forgets its own oldest, not what it takes over.
+        (0..5_000_u64).for_each(|n| {
+            other.is_new(n.wrapping_mul(0x1234_5678_9abc_def1));
+        });
+        one.absorb(&mut other);
+        assert!(one.has(7) && one.has(4_999_u64.wrapping_mul(0x1234_5678_9abc_def1)));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::stats::resample::{Resamples, number_tasks};
 use crate::text::head;
 
 /// An alarm this many steps after the plant's first step still finds it.
-const IN_TIME_STEPS: usize = 5;
+pub(super) const IN_TIME_STEPS: usize = 5;
 
 /// What one judge made of one plant.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,0 +1,222 @@
+//! The names that a text mentions, each once, and how many of them the run knows.
+//!
+//! A *coined* name (an identifier, an id, a file with a number: anything with a digit, an underscore or a capital inside)
+//! is nearly always taken from somewhere; a plain word may be anybody's. So a coined name counts three times as much.
+
+use crate::seen::{SeenOnce, print_of};
+
+/// Plain words weigh this much, coined names 1.
+const PLAIN: f64 = 1.0 / 3.0;
+/// So many names of one task are kept.
+const TASK_NAMES_MAX: usize = 1_000;
+
+/// What the run knows, and what of it was asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    all: SeenOnce,
+    /// The names of the task and of what the user asked for since, sorted.
+    asked: Vec<u64>,
+}
+
+impl Known {
+    /// Somebody asks for this.
+    pub(crate) fn ask(&mut self, text: &str) {
+        each_mention(text, &mut Once::default(), |print, _| {
+            self.all.is_new(print);
+            if let Err(place) = self.asked.binary_search(&print)
+                && self.asked.len() < TASK_NAMES_MAX
+            {
+                self.asked.insert(place, print);
+            }
+        });
+    }
+
+    pub(crate) fn learn(&mut self, prints: &[u64]) {
+        for print in prints {
+            self.all.is_new(*print);
+        }
+    }
+
+    /// Learns everything that was set aside, which is empty afterwards.
+    pub(crate) fn learn_all(&mut self, set_aside: &mut SeenOnce) {
+        self.all.absorb(set_aside);
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.all.heap_bytes() + self.asked.capacity() * size_of::<u64>()
+    }
+}
+
+/// The names of a text, counted.
+#[derive(Debug, Default)]
+pub(crate) struct Mentions {
+    /// Every name, once.
+    pub(crate) prints: Vec<u64>,
+    /// The weight of the names that the run knows, and of the others.
+    known: f64,
+    pub(crate) unknown: f64,
+    /// How many were asked for.
+    pub(crate) asked: u32,
+    /// How many coined ones the run knows, and how many not.
+    coined_known: u32,
+    coined_unknown: u32,
+}
+
+impl Mentions {
+    /// Of a text, without those that are in `once` already.
+    pub(crate) fn of(text: &str, known: &Known, once: &mut Once) -> Self {
+        let mut mentions = Self::default();
+        each_mention(text, once, |print, coined| {
+            let weight = if coined { 1.0 } else { PLAIN };
+            if known.all.has(print) {
+                mentions.known += weight;
+                mentions.coined_known += u32::from(coined);
+                mentions.asked += u32::from(known.asked.binary_search(&print).is_ok());
+            } else {
+                mentions.unknown += weight;
+                mentions.coined_unknown += u32::from(coined);
+            }
+            mentions.prints.push(print);
+        });
+        mentions
+    }
+
+    /// Takes names from what is known, and coins none.
+    pub(crate) fn is_derived(&self) -> bool {
+        self.coined_unknown == 0 && (self.coined_known > 0 || self.known > self.unknown)
+    }
+
+    /// From 0, everything is known or nothing is named, towards 1.
+    pub(crate) fn unknown_share(&self) -> f64 {
+        self.unknown / (self.unknown + self.known + 1.0)
+    }
+}
+
+/// Which names a step has mentioned: a few places, so that two names may be taken for one.
+pub(crate) struct Once([u64; 128]);
+
+impl Default for Once {
+    fn default() -> Self {
+        Self([0; 128])
+    }
+}
+
+impl Once {
+    fn is_new(&mut self, print: u64) -> bool {
+        let mixed = print.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 51; // 13 bits
+        let (word, bit) = (usize::try_from(mixed / 64).unwrap_or(0), 1_u64 << (mixed % 64));
+        let new = self.0[word] & bit == 0;
+        self.0[word] |= bit;
+        new
+    }
+}
+
+/// Calls back with every name that is not in `once`: its fingerprint, and whether it is coined. Names are words of at least
+/// four characters, and of three with a digit among them. Numbers, also with a unit or an ending, are none. What belongs
+/// to the tool is none either: the keys of an object, the first word of a command.
+fn each_mention(text: &str, once: &mut Once, mut found: impl FnMut(u64, bool)) {
+    let in_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
+    let mut rest = text.as_bytes();
+    while let Some(starts_at) = rest.iter().position(|byte| in_word(*byte)) {
+        let (before, from) = rest.split_at(starts_at);
+        let length = from.iter().position(|byte| !in_word(*byte)).unwrap_or(from.len());
+        let (word, after) = from.split_at(length);
+        rest = after;
+        let digits = word.iter().filter(|byte| byte.is_ascii_digit()).count();
+        let is_name = word.len() >= if digits > 0 { 3 } else { 4 } && digits < word.len();
+        let is_number = word.len() < 5 && word.first().is_some_and(u8::is_ascii_digit);
+        if !is_name || is_number || is_of_tool(before, after) {
+            continue;
+        }
+        let print = print_of(word.iter().map(u8::to_ascii_lowercase));
+        if once.is_new(print) {
+            found(print, digits > 0 || is_coined(word));
+        }
+    }
+}
+
+/// A key between quotation marks, or what follows a pipe or another command.
+fn is_of_tool(before: &[u8], after: &[u8]) -> bool {
+    let is_quoted = matches!(before, [.., b'"' | b'\'']);
+    let is_command = matches!(before, [.., b'|' | b'&', b' ']);
+    is_command || (is_quoted && ends_key(after))
+}
+
+/// A quotation mark and a colon follow.
+fn ends_key(after: &[u8]) -> bool {
+    let after = after.strip_prefix(b"\\").unwrap_or(after);
+    matches!(after, [b'"' | b'\'', b':', ..] | [b'"' | b'\'', b' ', b':', ..])
+}
+
+/// An underscore inside, or a capital after a small letter.
+fn is_coined(word: &[u8]) -> bool {
+    let starts_at = word.iter().position(|byte| *byte != b'_').unwrap_or(0);
+    let ends_at = word.iter().rposition(|byte| *byte != b'_').unwrap_or(0);
+    word.get(starts_at..=ends_at).is_some_and(|inner| inner.contains(&b'_'))
+        || word
+            .windows(2)
+            .any(|pair| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_counted_once_by_weight_and_by_who_asked() {
+        let mut known = Known::default();
+        known.ask("Repair the PartLoader of case_7");
+        known.learn(&Mentions::of("seen elsewhere", &known, &mut Once::default()).prints);
+        let cases = [
+            ("nothing", "", 0, 0.0, 0.0, 0),
+            ("numbers and short words are no names", "the 12345 of it", 0, 0.0, 0.0, 0),
+            ("asked for", "partloader PartLoader repair", 2, 0.0, 1.0 + PLAIN, 2),
+            ("seen, not asked for", "elsewhere", 1, 0.0, PLAIN, 0),
+            ("unknown", "other_loader garden X1b", 3, 2.0 + PLAIN, 0.0, 0),
+            (
+                "keys belong to the tool",
+                r#"{"order_id": "W237", "x\": 'kind': garden}"#,
+                2,
+                1.0 + PLAIN,
+                0.0,
+                0,
+            ),
+            (
+                "line numbers and the first words of commands",
+                "sed -n '10,20p' | less && make",
+                0,
+                0.0,
+                0.0,
+                0,
+            ),
+            ("underscores around a word coin nothing", "__main__", 1, PLAIN, 0.0, 0),
+        ];
+        for (name, text, count, unknown, familiar, asked) in cases {
+            let got = Mentions::of(text, &known, &mut Once::default());
+            assert_eq!((got.prints.len(), got.asked), (count, asked), "{name}");
+            assert!((got.unknown - unknown).abs() < 1e-9, "{name}: {}", got.unknown);
+            // The spelling of the first occurrence decides what is coined.
+            assert!((got.known - familiar).abs() < 0.7, "{name}: {}", got.known);
+        }
+    }
+
+    #[test]
+    fn what_the_question_named_is_not_counted_again_in_the_answer() {
+        let (known, mut once) = (Known::default(), Once::default());
+        assert_eq!(Mentions::of("order W2378156", &known, &mut once).prints.len(), 2);
+        let answer = Mentions::of("order W2378156 pending", &known, &mut once);
+        assert_eq!(answer.prints.len(), 1);
+    }
+
+    #[test]
+    fn what_was_set_aside_can_be_learned() {
+        let (mut known, mut aside) = (Known::default(), SeenOnce::default());
+        for print in Mentions::of("quarantined names", &known, &mut Once::default()).prints {
+            aside.is_new(print);
+        }
+        known.learn_all(&mut aside);
+        let again = Mentions::of("quarantined names", &known, &mut Once::default());
+        assert!(again.unknown == 0.0 && again.unknown_share() == 0.0);
+        assert!(Mentions::of("quarantined", &Known::default(), &mut Once::default()).unknown > 0.0);
+    }
+}
