@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from reasonblocks._engine import Rules, Step, score_step
 from reasonblocks.experiments import assign_arm, sdk_version
@@ -59,7 +59,7 @@ class ReasonBlocks:
     ) -> None:
         if monitor_names:
             raise ValueError(
-                "`monitor_names` chooses nothing here: set `suite` to choose the monitors, `monitor_weights` to weigh them"
+                "`monitor_names` chooses nothing here: `suite` chooses the monitors, `monitor_weights` weighs them"
             )
         if placement not in {"system", "tail"}:
             raise ValueError(f"`placement` ({placement!r}) must be 'system' or 'tail'")
@@ -121,7 +121,7 @@ class ReasonBlocks:
         is_steered: bool = True,
     ) -> SteeringSession:
         """Make a session for an agent loop of your own; a context manager."""
-        about = {
+        about: dict[str, Any] = {
             "agent_name": agent_name[:256],
             "task": task[:4_000],
             "model": model[:128],
@@ -133,17 +133,18 @@ class ReasonBlocks:
             "metadata": dict(metadata or {}),
         }
         run_id = run_id or str(uuid.uuid4())
-        has_judge = is_steered and self.server is not None
+        judge = None
+        if self.server is not None and is_steered:
+            judge = _ServerJudge(self.server, self._task_profile, self._weights, run_id)
+        is_told = self._is_live or "experiment_id" in about["metadata"]
         return SteeringSession(
             self.rules if is_steered else self._watch_only,
             task=task,
             run_id=run_id,
             run_metadata=about,
             library=self._library if is_steered else None,
-            judge=_ServerJudge(self.server, self._task_profile, self._weights, run_id)
-            if has_judge and self.server is not None
-            else None,
-            telemetry=self._telemetry if self._is_live or not is_steered or "experiment_id" in about["metadata"] else None,
+            judge=judge,
+            telemetry=self._telemetry if is_told else None,
             is_steered=is_steered,
         )
 
@@ -193,9 +194,7 @@ class ReasonBlocks:
         unit = unit_id or run_id
         arm = assign_arm(experiment_id, unit, on_fraction=on_fraction)
         tags = {"experiment_id": experiment_id, "arm": arm, "assignment_unit": unit, "rb_version": sdk_version()}
-        return self.middleware(
-            run_id=run_id, metadata={**(metadata or {}), **tags}, is_steered=arm == "on", **about
-        )
+        return self.middleware(run_id=run_id, metadata={**(metadata or {}), **tags}, is_steered=arm == "on", **about)
 
     def claude_messages_session(self, **about: Any) -> SteeringSession:
         """Make a session for `run_messages_agent_loop`."""
@@ -228,7 +227,7 @@ class ReasonBlocks:
         """Make hooks for `Runner.run`, which watch a run and tell the server, and do not steer it."""
         from reasonblocks.integrations.openai_agents import ReasonBlocksHooks
 
-        return ReasonBlocksHooks(self.session(**{"framework": "openai-agents", **about}))
+        return ReasonBlocksHooks(self.session(**{"framework": "openai-agents", **about}, is_steered=False))
 
     def claude_hooks(self, **about: Any) -> ClaudeAgentHooks:
         """Make hooks for `ClaudeAgentOptions`, which watch a run and steer it."""
@@ -246,19 +245,15 @@ class ReasonBlocks:
         if self.server is not None:
             self.server.close()
 
-    def _library_of(
-        self, patterns: Library | Iterable[Mapping[str, Any]] | None, tiers: set[str]
-    ) -> Library | None:
+    def _library_of(self, patterns: Library | Iterable[Mapping[str, Any]] | None, tiers: set[str]) -> Library | None:
         library: Library | None
         if patterns is None:
             library = ServerLibrary(self.server) if self.server is not None else None
+        elif hasattr(patterns, "find"):
+            library = cast("Library", patterns)
         else:
-            library = patterns if _is_library(patterns) else LocalLibrary(patterns)
+            library = LocalLibrary(cast("Iterable[Mapping[str, Any]]", patterns))
         return SomeTiers(library, tiers) if library is not None and tiers != {"e1", "e2", "e3"} else library
-
-
-def _is_library(patterns: Library | Iterable[Mapping[str, Any]]) -> TypeGuard[Library]:
-    return hasattr(patterns, "find")
 
 
 class _ServerJudge:

@@ -102,9 +102,7 @@ class CodebaseMemory:
         top_k, score_threshold = min(max(top_k, 1), 50), min(max(score_threshold, 0.0), 1.0)
         return self._store.search(query[:QUERY_CHARS_MAX], top_k, score_threshold)
 
-    def format_recall(
-        self, query: str, *, top_k: int = 5, score_threshold: float = 0.25, max_len: int = 300
-    ) -> str:
+    def format_recall(self, query: str, *, top_k: int = 5, score_threshold: float = 0.25, max_len: int = 300) -> str:
         """Give the findings as a short list for a model to read."""
         found = self.recall(query, top_k=top_k, score_threshold=score_threshold)
         if not found:

@@ -240,14 +240,12 @@ class _WatchedRun:
             logger.exception("the guidance could not be put into the request; it goes out as it came")
             return request
 
-    def took_place(
-        self, decision: StepDecision, response: Any, request: ModelRequest[Any], begun: float
-    ) -> None:
+    def took_place(self, decision: StepDecision, response: Any, request: ModelRequest[Any], begun: float) -> None:
         """Record an answered call. Never raises."""
         latency_ms = (time.perf_counter() - begun) * 1e3
         try:
             answer = _answer_of(response)
-            usage = (answer.usage_metadata if answer is not None else None) or {}
+            usage: Any = (answer.usage_metadata if answer is not None else None) or {}
             details = usage.get("input_token_details") or {}
             calls = [call["name"] for call in answer.tool_calls] if answer is not None else []
             self.session.end_step(
@@ -317,18 +315,19 @@ def model_id_of(model: Any) -> str:
 
 def _with_guidance(request: ModelRequest[Any], decision: StepDecision, model_id: str) -> SystemMessage | None:
     base = request.system_message
+    content: Any = base.content if base is not None else None
     if any(name in model_id.lower() for name in _CLAUDE):
-        content: Any = base.content if base is not None else None
         if isinstance(content, str) or content is None:
             blocks = decision.system_blocks(content)
         else:
-            blocks = decision.system_blocks([b if isinstance(b, dict) else {"type": "text", "text": b} for b in content])
+            parts = [part if isinstance(part, dict) else {"type": "text", "text": part} for part in content]
+            blocks = decision.system_blocks(parts)
         return SystemMessage(content=blocks) if blocks else base  # type: ignore[arg-type]
     if not decision.fragment:
         return base
-    if base is not None and not isinstance(base.content, str):
-        return SystemMessage(content=[*base.content, {"type": "text", "text": decision.fragment}])
-    return SystemMessage(content=decision.compose_system_prompt(base.content if base is not None else None))
+    if isinstance(content, list):
+        return SystemMessage(content=[*content, {"type": "text", "text": decision.fragment}])
+    return SystemMessage(content=decision.compose_system_prompt(content))
 
 
 def _answer_of(response: Any) -> AIMessage | None:

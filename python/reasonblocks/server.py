@@ -1,4 +1,4 @@
-"""`rb serve`, or any server with the same contract, as an object. No method raises; a call that failed gives nothing."""
+"""`rb serve`, or any server with the same contract. No method raises; a call that failed gives nothing."""
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ class Server:
         run_id: str = "",
     ) -> Json | None:
         """Ask what the monitors of the server say of a run so far."""
-        body: Json = {"model": model[:128], "task_profile": task_profile, "steps": [_sent(s) for s in steps[-STEPS_MAX:]]}
+        body: Json = {"model": model[:128], "task_profile": task_profile}
+        body["steps"] = [_sent(step) for step in steps[-STEPS_MAX:]]
         if weights:
             body["weights"] = dict(weights)
         if run_id:

@@ -25,6 +25,10 @@ MARK = "[REASONBLOCKS]"
 JUDGED_STEPS_MAX = 2_000
 
 
+class TokenBudgetReached(RuntimeError):  # noqa: N818 -- a limit that was asked for, not an error
+    """The run should end: an enforced token budget is used up."""
+
+
 class Judge(Protocol):
     """Says what the monitors of another engine think of a run."""
 

@@ -22,8 +22,8 @@ EARLY_EXIT_EVERY = 5
 """A run that goes on is asked again after this many calls, not at each of them."""
 
 EARLY_EXIT_TEXT = (
-    f"{MARK}\nRun monitor of this workspace: this run has made many model calls, and the recent ones repeat each other. "
-    "Giving the best answer there is now, and naming what is still open, may serve better than further attempts."
+    f"{MARK}\nRun monitor of this workspace: this run has made many model calls, and the recent ones repeat each "
+    "other. Giving the best answer there is now, and naming what is still open, may serve better than further attempts."
 )
 
 # Providers that cache the beginning of a request by themselves: changing an old message would throw that away.

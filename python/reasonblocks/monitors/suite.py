@@ -49,7 +49,7 @@ def evaluate_all(
 ) -> Evaluation:
     """Read every monitor of the suite after the last of these steps."""
     used = {**DEFAULT_WEIGHTS, **weights} if weights else dict(DEFAULT_WEIGHTS)
-    scores = dict(zip(_NAMES, heuristic_scores(steps)))
+    scores = dict(zip(_NAMES, heuristic_scores(steps), strict=True))
     # Added up by Python, so that the sum is rounded as Python of this version rounds it.
     total = round(sum([used[name] * score for name, score in scores.items()]), 4)
     fired = [name for name, score in scores.items() if score >= fire_threshold]
