@@ -252,7 +252,7 @@ class ReasonBlocks:
         elif hasattr(patterns, "find"):
             library = cast("Library", patterns)
         else:
-            library = LocalLibrary(cast("Iterable[Mapping[str, Any]]", patterns))
+            library = LocalLibrary(patterns)
         return SomeTiers(library, tiers) if library is not None and tiers != {"e1", "e2", "e3"} else library
 
 

@@ -86,7 +86,7 @@ class LocalLibrary:
             self._indexes[tier].insert(len(self._patterns), _situation(tier, fields))
         self._patterns.append({**pattern, "tier": tier, "fields": fields})
 
-    def find(self, queries: list[Query], model_id: str) -> Found:  # noqa: ARG002 -- the server wants it
+    def find(self, queries: list[Query], model_id: str) -> Found:
         """Give the nearest patterns of each tier, within the gates."""
         return {query.tier: self._nearest(query) for query in queries}
 

@@ -125,7 +125,7 @@ class ReasonBlocksMiddleware(AgentMiddleware[WatchedState, Any, Any]):
 
     # The hooks.
 
-    def before_agent(self, state: WatchedState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
+    def before_agent(self, state: WatchedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Begin a run."""
         try:
             key = self._begin(state.get("messages", []))
@@ -134,7 +134,7 @@ class ReasonBlocksMiddleware(AgentMiddleware[WatchedState, Any, Any]):
             return None
         return {"reasonblocks_run": key}
 
-    def after_agent(self, state: WatchedState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
+    def after_agent(self, state: WatchedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """End the run."""
         run = self._runs.get(state.get("reasonblocks_run", ""))
         if run is not None:

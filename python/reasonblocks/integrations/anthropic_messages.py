@@ -260,7 +260,8 @@ def run_messages_agent_loop(
     Gives `final_text`, `messages` (the history, without any guidance in it), `stop_reason` and `tool_calls`.
     """
     caller = client if session is None else SteeredAnthropic(client, session, placement=placement)
-    history, used, final_text = list(messages), [], ""
+    history, final_text = list(messages), ""
+    used: list[tuple[str, Any, str]] = []
     for _ in range(max_steps):
         request: Request = {"model": model, "messages": history, "tools": tool_specs, "max_tokens": max_tokens}
         if system:

@@ -46,12 +46,12 @@ class ReasonBlocksModel(Model):
         """One entry for every completed model call."""
         return self.session.step_log
 
-    async def get_response(  # type: ignore[override]
+    async def get_response(
         self,
         system_instructions: str | None,
         input: Any,
         *args: Any,
-        **kwargs: Any,  # noqa: A002
+        **kwargs: Any,
     ) -> ModelResponse:
         """Call the model once; what it raises passes through."""
         decision = await self._begin(input)
@@ -61,12 +61,12 @@ class ReasonBlocksModel(Model):
         self._took_place(decision, model, input, response.output, response.usage)
         return response
 
-    async def stream_response(  # type: ignore[override]
+    async def stream_response(
         self,
         system_instructions: str | None,
         input: Any,
         *args: Any,
-        **kwargs: Any,  # noqa: A002
+        **kwargs: Any,
     ) -> AsyncIterator[Any]:
         """Stream one call."""
         decision = await self._begin(input)
@@ -199,9 +199,9 @@ class ReasonBlocksHooks(RunHooks[Any]):
 
     async def on_llm_start(
         self,
-        context: RunContextWrapper[Any],  # noqa: ARG002
+        context: RunContextWrapper[Any],
         agent: Agent[Any],
-        system_prompt: str | None,  # noqa: ARG002
+        system_prompt: str | None,
         input_items: list[Any],
     ) -> None:
         """Take the steps since the last call."""
@@ -213,7 +213,7 @@ class ReasonBlocksHooks(RunHooks[Any]):
         self,
         context: RunContextWrapper[Any],
         agent: Agent[Any],
-        response: ModelResponse,  # noqa: ARG002
+        response: ModelResponse,
     ) -> None:
         """Record the call."""
         self._turn = turn = turn_of(response.output)
@@ -235,14 +235,14 @@ class ReasonBlocksHooks(RunHooks[Any]):
         context: RunContextWrapper[Any],
         agent: Agent[Any],
         tool: Tool,
-        result: object,  # noqa: ARG002
+        result: object,
     ) -> None:
         """Keep what came back."""
         call_id = getattr(context, "tool_call_id", "")
         if call_id:
             self._results[call_id] = (str(result), False)
 
-    async def on_agent_end(self, context: Any, agent: Agent[Any], output: Any) -> None:  # noqa: ARG002
+    async def on_agent_end(self, context: Any, agent: Agent[Any], output: Any) -> None:
         """End the run."""
         self.session.finish()
 
