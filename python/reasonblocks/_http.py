@@ -59,11 +59,11 @@ class Http:
         if connection is not None:
             try:
                 return self._once(connection, method, path, data)
-            except (ConnectionError, http.client.HTTPException):
-                self.close()  # the server had closed it meanwhile: once more, on a new one
-            except OSError as error:
+            except TimeoutError as error:
                 self.close()
                 raise HttpError(f"{method} {path}: {error}") from error
+            except (OSError, http.client.HTTPException):
+                self.close()  # the server had closed it meanwhile: once more, on a new one
         connection = self._mine.connection = self._connect()
         try:
             return self._once(connection, method, path, data)

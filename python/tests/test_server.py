@@ -38,7 +38,7 @@ def test_a_server_judges_looks_up_and_is_told(serve):
                 "fired": ["semantic_loop", "from_the_future"],
                 "scores": {"semantic_loop": 0.9},
                 "composite": 0.4,
-                "failure_type": "action_loop",
+                "failure_type": "semantic_loop",
             }
         if path == "/traces/retrieve" and body["tier"] == "e3":
             fields = {"instruction": "Cite.", "pattern_id": "r1"}
@@ -80,7 +80,7 @@ def test_a_server_judges_looks_up_and_is_told(serve):
     looked_up = [(body["tier"], body["top_k"], body.get("failure_type")) for body in server.bodies("/traces/retrieve")]
     assert looked_up[0] == ("e3", 32, None)
     assert ("e1", 1, None) in looked_up
-    assert looked_up.count(("e2", 2, "action_loop")) == 1
+    assert looked_up.count(("e2", 2, "semantic_loop")) == 1
 
     start = server.bodies("/monitor/runs")[0]
     assert start == {

@@ -6,7 +6,6 @@ import json
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import Any, Literal
 
@@ -59,6 +58,7 @@ class SteeredMessages:
         self._messages = messages
         self._session = session
         self._placement = placement
+        self._is_async = type(messages).__name__.startswith("Async")
         self._turn: Turn | None = None
         self._kept: dict[int, str] = {}
 
@@ -67,7 +67,7 @@ class SteeredMessages:
 
     def create(self, **request: Any) -> Any:
         """Call the model once. With an async client this is a coroutine, as there."""
-        if iscoroutinefunction(self._messages.create):
+        if self._is_async:
             return self._create_async(request)
         decision = self._session.begin(self._new_steps(request), model_id=str(request.get("model", "")))
         request = self._steered(request, decision)
