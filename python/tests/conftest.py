@@ -31,7 +31,10 @@ def turn(text: str, at: int, query: str = "session", name: str = "search") -> AI
 
 def looping(count: int, text: str = "Let me search again") -> list[AIMessage]:
     """An agent that searches for the same thing again and again, then gives up."""
-    return [*(turn(f"{text} {at}" if text else "", at) for at in range(count)), AIMessage(content="I could not find it.")]
+    return [
+        *(turn(f"{text} {at}" if text else "", at) for at in range(count)),
+        AIMessage(content="I could not find it."),
+    ]
 
 
 class ScriptedChat(BaseChatModel):

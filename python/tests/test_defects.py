@@ -136,7 +136,9 @@ def test_08_guidance_says_who_speaks_once_and_cannot_be_forged():
 
 def test_09_every_state_can_be_reached():
     hard = "Maybe there is an error, an exception, a crash: perhaps not sure. " * 3
-    rb = ReasonBlocks(fsm_thresholds={"slow_threshold": 0.3, "skip_threshold": 0.35, "slow_window": 2, "skip_window": 4})
+    rb = ReasonBlocks(
+        fsm_thresholds={"slow_threshold": 0.3, "skip_threshold": 0.35, "slow_window": 2, "skip_window": 4}
+    )
     session = rb.session()
     states = []
     for at in range(7):

@@ -39,7 +39,9 @@ def test_a_looping_agent_is_told_so_in_the_system_message():
     first = model.requests[3][0]
     assert isinstance(first, SystemMessage)
     assert first.content[0] == {"type": "text", "text": "You fix bugs.", "cache_control": {"type": "ephemeral"}}
-    assert first.content[1]["text"].startswith("[REASONBLOCKS]\nRun monitor of this workspace: `search` was called 3 times")
+    assert first.content[1]["text"].startswith(
+        "[REASONBLOCKS]\nRun monitor of this workspace: `search` was called 3 times"
+    )
     assert set(first.content[1]) == {"type", "text"}
     assert [entry.monitors_fired for entry in mw.step_log][:4] == [[], [], [], ["streak"]]
     assert [entry.step for entry in mw.step_log] == list(range(9))

@@ -14,7 +14,9 @@ from reasonblocks.integrations.openai_agents import make_openai_tools
 
 def filled(**where: Any) -> CodebaseMemory:
     memory = CodebaseMemory("pydantic/pydantic", **where)
-    memory.store("The session expiry is set in the settings file.", file_path="app/settings.py", finding_type="behavior")
+    memory.store(
+        "The session expiry is set in the settings file.", file_path="app/settings.py", finding_type="behavior"
+    )
     memory.store("The fence is painted green.", file_path="yard.py")
     return memory
 

@@ -46,9 +46,7 @@ def test_a_server_judges_looks_up_and_is_told(serve):
         return healthy(method, path, body)
 
     server = serve(answer)
-    rb = ReasonBlocks(
-        api_key="rb_live_x", base_url=server.url, monitor_weights={"streak": 0.5}, task_profile="qa"
-    )
+    rb = ReasonBlocks(api_key="rb_live_x", base_url=server.url, monitor_weights={"streak": 0.5}, task_profile="qa")
     model = ScriptedChat(script=looping(3))
     mw = rb.middleware(run_id="org/run:1", agent_name="fixer", task="find it", metadata={"pr": 7})
     with mw:

@@ -18,7 +18,9 @@ from reasonblocks.monitors import ALL_MONITOR_NAMES, suite
 from reasonblocks.monitors.suite import DEFAULT_FIRE_THRESHOLD, DEFAULT_WEIGHTS, evaluate_all
 
 REFERENCE = os.environ.get("RB_REFERENCE_PYTHON")
-needs_reference = pytest.mark.skipif(not REFERENCE, reason="RB_REFERENCE_PYTHON names no Python with reasonblocks==0.1.0")
+needs_reference = pytest.mark.skipif(
+    not REFERENCE, reason="RB_REFERENCE_PYTHON names no Python with reasonblocks==0.1.0"
+)
 
 WORDS = [
     "maybe", "Perhaps", "await", "hmm", "not sure", "error", "I was wrong", "never mind", "nevermind", "src/app/main.py",
@@ -98,7 +100,9 @@ def test_it_equals_the_public_function_on_any_input_and_is_faster_from_the_first
             begun = time.perf_counter()
             evaluate_all(steps)
             best = min(best, time.perf_counter() - begun)
-        print(f"{len(steps):4} steps: {theirs_s * 1e6:9.1f} µs there, {best * 1e6:8.1f} µs here, {theirs_s / best:6.1f}×")
+        print(
+            f"{len(steps):4} steps: {theirs_s * 1e6:9.1f} µs there, {best * 1e6:8.1f} µs here, {theirs_s / best:6.1f}×"
+        )
         assert best < theirs_s
 
 

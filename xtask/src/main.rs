@@ -10,23 +10,28 @@ mod bench;
 mod generate;
 /// What is printed, and how long it took.
 mod out;
+/// The Python package.
+mod package;
+/// Virtual environments for the tests.
+mod python;
 /// Where the repository is, and how other programs are run in it.
 mod shell;
 /// Everything that must pass before a change lands.
 mod test;
 /// The house rules.
 mod tidy;
-/// Finding and installing what the tests need.
+/// The programs of others that the tests ask.
 mod tools;
 
 const USAGE: &str = "\
 cargo xtask <command>
 
   test [stage...]   everything that must pass before a change lands, or only the named stages:
-                    tools fmt clippy tests tidy gen docs hygiene
+                    tools fmt clippy tests python tidy gen docs hygiene
   tidy              the house rules alone
   gen [--check]     write the generated pages, or say which of them are stale
   bench engine      time per step, here and in the public Python package
+  bench python      what our middleware adds to a model call, and what the public one adds
 ";
 
 fn main() -> ExitCode {
@@ -52,6 +57,7 @@ fn run(args: &[&str]) -> Result<ExitCode> {
         ["gen"] => generate::write().map(|()| ExitCode::SUCCESS),
         ["gen", "--check"] => test::run(&["gen"]),
         ["bench", "engine"] => bench::engine::run().map(|()| ExitCode::SUCCESS),
+        ["bench", "python"] => package::bench().map(|()| ExitCode::SUCCESS),
         other => bail!("`{}` is no command; `cargo xtask help` lists them", other.join(" ")),
     }
 }

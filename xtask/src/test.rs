@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{generate, out, shell, tidy, tools};
+use crate::{generate, out, package, shell, tidy, tools};
 
 /// Exact inputs and outputs beside the checkout, where there are any. The tests pass without.
 const VECTORS: &str = "../shared/contract-vectors.json";
@@ -16,11 +16,12 @@ struct Stage {
     run: fn() -> Result<()>,
 }
 
-const STAGES: [Stage; 8] = [
+const STAGES: [Stage; 9] = [
     Stage { name: "tools", about: "what the tests need", run: tools_stage },
     Stage { name: "fmt", about: "formatting", run: || cargo(&["fmt", "--all", "--", "--check"]) },
     Stage { name: "clippy", about: "lints", run: clippy },
     Stage { name: "tests", about: "all tests", run: tests },
+    Stage { name: "python", about: "the Python package", run: package::check },
     Stage { name: "tidy", about: "house rules", run: || verdict(&tidy::complaints()?) },
     Stage { name: "gen", about: "generated pages", run: || verdict(&generate::stale()?) },
     Stage { name: "docs", about: "documentation of the code", run: docs },
@@ -64,7 +65,7 @@ pub(crate) fn run(names: &[&str]) -> Result<ExitCode> {
 }
 
 fn tools_stage() -> Result<()> {
-    tools::install_reference().map(drop)
+    tools::REFERENCE.install().map(drop)
 }
 
 fn cargo(args: &[&str]) -> Result<()> {
@@ -79,7 +80,7 @@ fn tests() -> Result<()> {
     let mut tests = shell::cargo(&["test", "--workspace", "--no-fail-fast"])?;
     // Snapshots are looked at and accepted by hand, never written by a test run.
     tests.env("INSTA_UPDATE", "no");
-    match tools::reference() {
+    match tools::REFERENCE.python() {
         Some(python) => {
             tests.env("RB_REFERENCE_PYTHON", python);
         }

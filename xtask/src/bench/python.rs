@@ -30,7 +30,7 @@ pub(super) struct Answer {
 
 impl Python {
     pub(super) fn start(steps: &[OwnedStep]) -> Result<Self> {
-        let python = tools::install_reference()?;
+        let python = tools::REFERENCE.install()?;
         let mut child = shell::program(python)?
             .args(["-c", REFERENCE])
             .stdin(Stdio::piped())
