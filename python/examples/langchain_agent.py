@@ -22,7 +22,7 @@ def search(query: str) -> str:
 class Scripted(GenericFakeChatModel):
     """A model that says what it is told to say; any chat model may stand in its place."""
 
-    def bind_tools(self, tools: Any, **_kwargs: Any) -> Scripted:  # type: ignore[override]
+    def bind_tools(self, tools: Any, **_kwargs: Any) -> Scripted:
         """Tools are part of the script."""
         return self
 

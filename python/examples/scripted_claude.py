@@ -61,7 +61,7 @@ class ScriptedClaude(Transport):
             request_id = f"{event}-{len(self._answers)}"
             self._answers[request_id] = asyncio.get_running_loop().create_future()
             given = {"hook_event_name": event, "session_id": "s", "transcript_path": "", "cwd": "/", **about}
-            request = {"subtype": "hook_callback", "callback_id": name, "input": given}
+            request: dict[str, Any] = {"subtype": "hook_callback", "callback_id": name, "input": given}
             request["tool_use_id"] = about.get("tool_use_id")
             await self._out.put({"type": "control_request", "request_id": request_id, "request": request})
             answer = await self._answers[request_id]

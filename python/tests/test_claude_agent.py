@@ -11,7 +11,7 @@ from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
 from reasonblocks import ReasonBlocks
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
-from scripted_claude import ScriptedClaude  # noqa: E402
+from scripted_claude import ScriptedClaude
 
 RULE = {"tier": "e3", "pattern_id": "r1", "fields": {"instruction": "Cite."}}
 

@@ -66,7 +66,7 @@ def test_guidance_at_the_tail_stays_where_it_was_put():
         assert request[0].content == "You fix bugs."
     at = {[text_of(m).startswith("[REASONBLOCKS]") for m in request].index(True) for request in model.requests[3:]}
     texts = {text_of(request[min(at)]) for request in model.requests[3:]}
-    assert len(at) == 1 and len(texts) == 1
+    assert (len(at), len(texts)) == (1, 1)
     for shorter, longer in zip(model.requests[3:], model.requests[4:], strict=False):
         assert [text_of(m) for m in longer[: len(shorter)]] == [text_of(m) for m in shorter]
     assert not any("[REASONBLOCKS]" in text_of(m) for m in result["messages"])

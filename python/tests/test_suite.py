@@ -18,12 +18,10 @@ from reasonblocks.monitors import ALL_MONITOR_NAMES, suite
 from reasonblocks.monitors.suite import DEFAULT_FIRE_THRESHOLD, DEFAULT_WEIGHTS, evaluate_all
 
 REFERENCE = os.environ.get("RB_REFERENCE_PYTHON")
-needs_reference = pytest.mark.skipif(
-    not REFERENCE, reason="RB_REFERENCE_PYTHON names no Python with reasonblocks==0.1.0"
-)
+needs_reference = pytest.mark.skipif(not REFERENCE, reason="RB_REFERENCE_PYTHON names no Python with the reference")
 
 WORDS = [
-    "maybe", "Perhaps", "await", "hmm", "not sure", "error", "I was wrong", "never mind", "nevermind", "src/app/main.py",
+    "maybe", "Perhaps", "await", "hmm", "not sure", "error", "I was wrong", "never mind", "nevermind", "src/main.py",
     "the bug is not", "İ", "ß", "\ud800", "\ud801", "\x1c", "\x85", "½", "é\u0301", "字", "1234567890", "/tmp/x9",
     "pid=12", "0xDEADBEEF", "2024-01-02 03:04:05Z", "test", "FAILED ", "AssertionError", "failures=2", "ok", "", "\n",
     "550e8400-e29b-41d4-a716-446655440000", "C:\\Users\\x", "on second thought", "disregard that", "😀", "invalid",
