@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from reasonblocks._engine import Rules, Step, score_step
@@ -227,13 +228,13 @@ class ReasonBlocks:
         """Make hooks for `Runner.run`, which watch a run and tell the server, and do not steer it."""
         from reasonblocks.integrations.openai_agents import ReasonBlocksHooks
 
-        return ReasonBlocksHooks(self.session(**{"framework": "openai-agents", **about}, is_steered=False))
+        return ReasonBlocksHooks(self._sessions({"framework": "openai-agents", **about, "is_steered": False}))
 
     def claude_hooks(self, **about: Any) -> ClaudeAgentHooks:
         """Make hooks for `ClaudeAgentOptions`, which watch a run and steer it."""
         from reasonblocks.integrations.claude_agent import ClaudeAgentHooks
 
-        return ClaudeAgentHooks(self.session(**{"framework": "claude-agent-sdk", **about}))
+        return ClaudeAgentHooks(self._sessions({"framework": "claude-agent-sdk", **about}))
 
     claude_agent_telemetry = claude_hooks
     """The name in the public package, where it could only watch."""
@@ -245,10 +246,16 @@ class ReasonBlocks:
         if self.server is not None:
             self.server.close()
 
+    def _sessions(self, about: dict[str, Any]) -> Iterator[SteeringSession]:
+        """One session after the other, for hooks that see several runs."""
+        run_id = about.pop("run_id", None) or str(uuid.uuid4())
+        for count in itertools.count(1):
+            yield self.session(run_id=run_id if count == 1 else f"{run_id}-{count}", **about)
+
     def _library_of(self, patterns: Library | Iterable[Mapping[str, Any]] | None, tiers: set[str]) -> Library | None:
         library: Library | None
         if patterns is None:
-            library = ServerLibrary(self.server) if self.server is not None else None
+            library = ServerLibrary(self.server, self._customer_id) if self.server is not None else None
         elif hasattr(patterns, "find"):
             library = cast("Library", patterns)
         else:

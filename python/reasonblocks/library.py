@@ -32,12 +32,14 @@ class ServerLibrary:
 
     waits = True
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, customer_id: str | None = None) -> None:
         self._server = server
+        self._customer_id = customer_id
 
     def find(self, queries: list[Query], model_id: str) -> Found:
         """Ask the server, tier by tier."""
-        return {query.tier: self._server.retrieve(query, model=model_id) for query in queries}
+        ask, customer = self._server.retrieve, self._customer_id
+        return {query.tier: ask(query, model=model_id, customer_id=customer) for query in queries}
 
 
 class SomeTiers:

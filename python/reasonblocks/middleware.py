@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("reasonblocks")
 
-RUNS_MAX = 1_000
-"""Runs that were begun and never ended are forgotten beyond this many."""
+RUNS_MAX = 256
+"""Runs that were begun and never ended, because their model raised, are forgotten beyond this many."""
 
 _CLAUDE = ("claude", "anthropic", "sonnet", "opus", "haiku")
 
@@ -65,19 +65,20 @@ class ReasonBlocksMiddleware(AgentMiddleware[WatchedState, Any, Any]):
         self.arm = arm
         """`off` where an experiment only watches."""
         self._make_session = make_session
-        self._run_id = run_id
+        self._run_id = run_id or str(uuid.uuid4())
         self._placement = placement
         self._models = _Models(model_factory)
         self._runs: OrderedDict[str, _WatchedRun] = OrderedDict()
         self._begun = 0
-        self._outcome: str | None = None
 
     # What one may look at.
 
     @property
     def session(self) -> SteeringSession:
         """The newest run."""
-        return self._newest().session
+        if not self._runs:
+            raise RuntimeError("no run has begun yet; a run begins when the agent is invoked")
+        return next(reversed(self._runs.values())).session
 
     @property
     def step_log(self) -> list[StepLogEntry]:
@@ -86,8 +87,8 @@ class ReasonBlocksMiddleware(AgentMiddleware[WatchedState, Any, Any]):
 
     @property
     def run_id(self) -> str:
-        """The id of the newest run."""
-        return self.session.run_id
+        """The id of the newest run, or of the first one if none has begun."""
+        return self.session.run_id if self._runs else self._run_id
 
     def mark_failure(self, *, reason: str = "failure") -> None:
         """Say that the newest run failed."""
@@ -110,7 +111,7 @@ class ReasonBlocksMiddleware(AgentMiddleware[WatchedState, Any, Any]):
         self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         outcome = "success" if kind is None else f"failure: {kind.__name__}"
-        for run in self._runs.values():
+        for run in list(self._runs.values()):
             if not run.session.is_finished:
                 run.session.finish(outcome_status=outcome)
         self.close()
@@ -128,7 +129,8 @@ class ReasonBlocksMiddleware(AgentMiddleware[WatchedState, Any, Any]):
     def before_agent(self, state: WatchedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Begin a run."""
         try:
-            key = self._begin(state.get("messages", []))
+            key = uuid.uuid4().hex
+            self._begin(key, state.get("messages", []))
         except Exception:
             logger.exception("the run could not be begun; the agent goes on unwatched")
             return None
@@ -146,6 +148,8 @@ class ReasonBlocksMiddleware(AgentMiddleware[WatchedState, Any, Any]):
     ) -> ModelResponse[Any] | AIMessage:
         """Steer one call. The model is called once, and what it raises passes through."""
         run = self._run_of(request)
+        if run is None:
+            return handler(request)
         steps, model_id = run.look(request)
         decision = run.session.begin(steps, model_id=model_id)
         if decision.stop:
@@ -161,6 +165,8 @@ class ReasonBlocksMiddleware(AgentMiddleware[WatchedState, Any, Any]):
     ) -> ModelResponse[Any] | AIMessage:
         """Do the same in an event loop."""
         run = self._run_of(request)
+        if run is None:
+            return await handler(request)
         steps, model_id = run.look(request)
         decision = await run.session.abegin(steps, model_id=model_id)
         if decision.stop:
@@ -173,29 +179,27 @@ class ReasonBlocksMiddleware(AgentMiddleware[WatchedState, Any, Any]):
 
     # Runs.
 
-    def _begin(self, messages: list[Any]) -> str:
+    def _begin(self, key: str, messages: list[Any]) -> _WatchedRun:
         self._begun += 1
-        run_id = self._run_id
-        if run_id is not None and self._begun > 1:
-            run_id = f"{run_id}-{self._begun}"
+        run_id = self._run_id if self._begun == 1 else f"{self._run_id}-{self._begun}"
         asked = next((m.text for m in reversed(messages) if isinstance(m, HumanMessage)), "")
-        key = uuid.uuid4().hex
-        self._runs[key] = _WatchedRun(
-            self._make_session(run_id or "", asked), Follower(), self._placement, self._models
-        )
-        self._runs[key].session.start()
-        while len(self._runs) > RUNS_MAX:
-            self._runs.popitem(last=False)
-        return key
+        run = _WatchedRun(self._make_session(run_id, asked), Follower(), self._placement, self._models)
+        run.session.start()
+        for old, other in list(self._runs.items()):
+            if other.session.is_finished or len(self._runs) >= RUNS_MAX:
+                self._runs.pop(old, None)
+        self._runs[key] = run
+        return run
 
-    def _newest(self) -> _WatchedRun:
-        if not self._runs:
-            self._begin([])
-        return next(reversed(self._runs.values()))
-
-    def _run_of(self, request: ModelRequest[Any]) -> _WatchedRun:
-        state: Any = request.state or {}
-        return self._runs.get(state.get("reasonblocks_run", "")) or self._newest()
+    def _run_of(self, request: ModelRequest[Any]) -> _WatchedRun | None:
+        """The run that the request belongs to: begun here, if it was begun in another process or not at all."""
+        try:
+            state: Any = request.state or {}
+            key = state.get("reasonblocks_run", "")
+            return self._runs.get(key) or self._begin(key, request.messages)
+        except Exception:
+            logger.exception("the run could not be begun; this call is not watched")
+            return None
 
 
 class _WatchedRun:

@@ -90,12 +90,14 @@ class Server:
         reply = self._inline("POST", "/monitors/evaluate", body)
         return reply if isinstance(reply, dict) and "inject" in reply else None
 
-    def retrieve(self, query: Query, *, model: str = "") -> list[Json] | None:
+    def retrieve(self, query: Query, *, model: str = "", customer_id: str | None = None) -> list[Json] | None:
         """Look up patterns; `None` means that the server could not say."""
         body: Json = {"context": query.context[:TEXT_CHARS_MAX], "tier": query.tier, "level": query.tier}
         body |= {"top_k": query.top_k, "model": model[:128]}
         if query.failure_type:
             body["failure_type"] = query.failure_type
+        if customer_id:
+            body["customer_id"] = customer_id
         reply = self._inline("POST", "/traces/retrieve", body)
         traces = reply.get("traces") if isinstance(reply, dict) else None
         return traces if isinstance(traces, list) else None

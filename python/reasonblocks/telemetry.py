@@ -21,6 +21,7 @@ QUEUE_MAX = 1_000
 RETRIES = 3
 RETRY_S = 0.2
 EXIT_S = 2.0
+IDLE_S = 30.0
 
 
 @dataclass
@@ -34,7 +35,10 @@ class TelemetryStats:
 
 
 class Telemetry:
-    """One queue and one thread for all runs of a client. When the queue is full, the oldest event goes."""
+    """One queue and one thread for all runs of a client. When the queue is full, the oldest event goes.
+
+    A thread with nothing to tell ends after a while, so that clients which are dropped leave nothing behind.
+    """
 
     def __init__(self, server: Server, *, queue_max: int = QUEUE_MAX, retry_s: float = RETRY_S) -> None:
         self.stats = TelemetryStats()
@@ -87,7 +91,7 @@ class Telemetry:
                 self.stats.dropped_full += 1
             self._events.append((path, body))
             self.stats.enqueued += 1
-            if self._thread is None or not self._thread.is_alive():
+            if self._thread is None or not self._thread.is_alive():  # none yet, or it ended, or we are a fork
                 self._thread = threading.Thread(target=self._work, name="reasonblocks-telemetry", daemon=True)
                 self._thread.start()
             self._changed.notify()
@@ -95,9 +99,10 @@ class Telemetry:
     def _work(self) -> None:
         while True:
             with self._changed:
-                while not self._events and not self._closed:
-                    self._changed.wait()
+                if not self._events and not self._closed:
+                    self._changed.wait(IDLE_S)
                 if not self._events:
+                    self._thread = None
                     return
                 path, body = self._events.popleft()
                 self._busy = True

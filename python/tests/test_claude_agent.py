@@ -60,6 +60,16 @@ async def test_an_enforced_budget_ends_the_agent():
     assert len(claude.told) < 12
 
 
+async def test_a_second_prompt_begins_another_run():
+    watch = ReasonBlocks().claude_hooks(run_id="chat")
+    await run(watch, ScriptedClaude(4))
+    assert (watch.session.run_id, watch.session.is_finished) == ("chat", True)
+    claude = ScriptedClaude(4)
+    await run(watch, claude)
+    assert watch.session.run_id == "chat-2"
+    assert 3 in contexts(claude)
+
+
 async def test_a_failed_tool_is_an_error_and_a_broken_hook_is_nothing(monkeypatch):
     watch = ReasonBlocks().claude_hooks()
     await watch.on_event({"hook_event_name": "UserPromptSubmit", "prompt": "x"}, None, None)

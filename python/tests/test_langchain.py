@@ -106,6 +106,9 @@ async def test_streaming_agents_are_steered_alike():
 
 async def test_runs_at_the_same_time_do_not_mix():
     mw = ReasonBlocks().middleware()
+    sessions: list[Any] = []
+    make = mw._make_session
+    mw._make_session = lambda run_id, asked: sessions.append(make(run_id, asked)) or sessions[-1]
 
     async def one(count: int) -> ScriptedChat:
         model = ScriptedChat(script=looping(count))
@@ -115,12 +118,16 @@ async def test_runs_at_the_same_time_do_not_mix():
 
     models = await asyncio.gather(*(one(2) for _ in range(8)))
     assert all(steered(model) == [] for model in models)
-    assert all(len(run.session.step_log) == 3 for run in mw._runs.values())
-    assert len({run.session.run_id for run in mw._runs.values()}) == 8
+    assert [len(session.step_log) for session in sessions] == [3] * 8
+    assert len({session.run_id for session in sessions}) == 8
+    assert len(mw._runs) <= 8
 
 
 def test_a_named_run_is_counted_on_when_the_agent_is_used_again():
     mw = ReasonBlocks().middleware(run_id="fix-42")
+    assert (mw.run_id, mw.step_log) == ("fix-42", [])
+    with pytest.raises(RuntimeError, match="no run has begun yet"):
+        _ = mw.session
     for expected in ("fix-42", "fix-42-2"):
         run(ScriptedChat(script=looping(1)), mw)
         assert mw.run_id == expected
@@ -263,6 +270,10 @@ def test_a_broken_engine_leaves_the_agent_alone(monkeypatch, caplog):
     assert run(model, mw)["messages"][-1].content == "I could not find it."
     assert mw.session.failures == 5
     assert steered(model) == []
+    monkeypatch.undo()
+    mw = ReasonBlocks().middleware()
+    mw._make_session = broken
+    assert run(ScriptedChat(script=looping(1)), mw)["messages"][-1].content == "I could not find it."
 
 
 def test_a_rewritten_history_costs_nothing_but_its_own_steps():

@@ -152,6 +152,13 @@ async def test_hooks_watch_and_keep_arguments_and_results():
     assert hooks.session.is_finished
 
 
+async def test_hooks_may_be_used_for_several_runs():
+    hooks = ReasonBlocks().openai_hooks(run_id="r")
+    for expected in ("r", "r-2"):
+        await Runner.run(agent(Scripted(2)), "Where is it?", hooks=hooks)
+        assert (hooks.session.run_id, len(hooks.step_log)) == (expected, 3)
+
+
 async def test_a_model_may_be_made_as_the_sdk_documents():
     from agents import OpenAIChatCompletionsModel
     from openai import AsyncOpenAI

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from types import TracebackType
 from typing import Any
 
@@ -22,11 +22,12 @@ logger = logging.getLogger("reasonblocks")
 
 
 class ClaudeAgentHooks:
-    """One watched run: `ClaudeAgentOptions(hooks=watch.hooks)`; a context manager."""
+    """One watched agent: `ClaudeAgentOptions(hooks=watch.hooks)`; a context manager."""
 
-    def __init__(self, session: SteeringSession) -> None:
-        self.session = session
-        """The watched run; its `step_log` says what happened."""
+    def __init__(self, sessions: Iterator[SteeringSession]) -> None:
+        self._sessions = sessions
+        self.session = next(sessions)
+        """The watched run; its `step_log` says what happened. A prompt after the end of a run begins the next."""
         self._model = ""
         self._thoughts: dict[str, str] = {}
         self._tokens = {"input_tokens": 0, "output_tokens": 0, "cache_read_tokens": 0}
@@ -93,6 +94,8 @@ class ClaudeAgentHooks:
     async def _answered(self, event: Any, tool_use_id: str | None) -> dict[str, Any]:
         name = event["hook_event_name"]
         if name == "UserPromptSubmit":
+            if self.session.is_finished:
+                self.session = next(self._sessions)
             return await self._steer(name, [])
         if name == "Stop":
             return await self._before_stop(event)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from types import TracebackType
 from typing import Any, Literal
 
@@ -181,9 +181,10 @@ class ReasonBlocksModel(Model):
 class ReasonBlocksHooks(RunHooks[Any]):
     """Hooks for `Runner.run(hooks=...)` that watch a run, log it and tell the server; a context manager."""
 
-    def __init__(self, session: SteeringSession) -> None:
-        self.session = session
-        """The watched run."""
+    def __init__(self, sessions: Iterator[SteeringSession]) -> None:
+        self._sessions = sessions
+        self.session = next(sessions)
+        """The watched run; when it has ended, the next agent that starts begins another."""
         self._turn: Turn | None = None
         self._results: dict[str, tuple[str, bool]] = {}
         self._decision: StepDecision | None = None
@@ -196,6 +197,12 @@ class ReasonBlocksHooks(RunHooks[Any]):
     def mark_failure(self, *, reason: str = "failure") -> None:
         """Say that the run failed."""
         self.session.mark_failure(reason=reason)
+
+    async def on_agent_start(self, context: Any, agent: Agent[Any]) -> None:
+        """Begin a run, unless one is going on."""
+        if self.session.is_finished:
+            self.session = next(self._sessions)
+        self.session.start()
 
     async def on_llm_start(
         self,
