@@ -19,17 +19,9 @@ pub(crate) fn check() -> Result<()> {
     let python = ENVIRONMENT.install()?;
     install(&python, &wheel(&[])?, &[])?;
     stubs()?;
-    let config = ["--config", "python/pyproject.toml"];
-    shell::run(ENVIRONMENT.module("ruff")?.arg("check").args(config).arg("python"))?;
-    shell::run(
-        ENVIRONMENT
-            .module("ruff")?
-            .args(["format", "--check", "--quiet"])
-            .args(config)
-            .arg("python"),
-    )?;
-    let mypy = ["--config-file", "pyproject.toml"];
-    shell::run(ENVIRONMENT.module("mypy")?.args(mypy).current_dir(shell::root()?.join("python")))?;
+    shell::run(tool("ruff")?.args(["check", "--quiet"]))?;
+    shell::run(tool("ruff")?.args(["format", "--check", "--quiet"]))?;
+    shell::run(&mut tool("mypy")?)?;
     let mut pytest = ENVIRONMENT.module("pytest")?;
     pytest.args(["-q", "-p", "no:cacheprovider", "-c", "python/pyproject.toml", "python/tests"]);
     environment(&mut pytest)?;
@@ -97,9 +89,16 @@ fn stubs() -> Result<()> {
 }
 
 fn maturin(args: &[&str]) -> Result<Command> {
-    let mut maturin = ENVIRONMENT.module("maturin")?;
-    maturin.args(args).current_dir(shell::root()?.join("python"));
+    let mut maturin = tool("maturin")?;
+    maturin.args(args);
     Ok(maturin)
+}
+
+/// A tool that finds its settings in the folder of the package.
+fn tool(name: &str) -> Result<Command> {
+    let mut tool = ENVIRONMENT.module(name)?;
+    tool.current_dir(shell::root()?.join("python"));
+    Ok(tool)
 }
 
 fn folder(name: &str) -> Result<PathBuf> {
