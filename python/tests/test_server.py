@@ -123,6 +123,7 @@ def test_a_hanging_server_holds_an_agent_up_once_and_briefly(serve):
     run(model, rb.middleware())
     elapsed = time.monotonic() - begun
     release.set()
+    rb.close()
     assert elapsed < 2.0
     assert list(guidance(model)) == [3]
 

@@ -44,7 +44,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::guidance::{Found, Tier};
+    use crate::guidance::{Found, Fragment, Tier};
     use crate::record::Reply;
     use crate::rules::Rules;
     use crate::run::Run;
@@ -76,7 +76,10 @@ mod tests {
         let ask = run.before_model_judged(&[step], verdict("look again"));
         assert!(ask.queries.iter().any(|query| query.tier == Tier::E1));
         let plan = run.plan(ask, Found::NOTHING, "");
-        assert_eq!(plan.fragment.as_ref().map(|f| f.as_str()), Some("[REASONBLOCKS]\nlook again"));
+        assert_eq!(
+            plan.fragment.as_ref().map(Fragment::as_str),
+            Some("[REASONBLOCKS]\nlook again")
+        );
         let record = run.record(plan, Reply::default());
         assert_eq!(
             (record.monitors_fired, record.failure_type),
