@@ -27,7 +27,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from typing_extensions import NotRequired
 
 from reasonblocks._engine import Step, StepLogEntry
-from reasonblocks.integrations.langchain_messages import Follower
+from reasonblocks.integrations.langchain_messages import Follower, plain_text
 from reasonblocks.steering import MARK, SteeringSession, StepDecision
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class ReasonBlocksMiddleware(AgentMiddleware[WatchedState, Any, Any]):
     def _begin(self, key: str, messages: list[Any]) -> _WatchedRun:
         self._begun += 1
         run_id = self._run_id if self._begun == 1 else f"{self._run_id}-{self._begun}"
-        asked = next((m.text for m in reversed(messages) if isinstance(m, HumanMessage)), "")
+        asked = next((plain_text(m) for m in reversed(messages) if isinstance(m, HumanMessage)), "")
         run = _WatchedRun(self._make_session(run_id, asked), Follower(), self._placement, self._models)
         run.session.start()
         for old, other in list(self._runs.items()):
@@ -213,11 +213,18 @@ class _WatchedRun:
         self._placement = placement
         self._models = models
         self._kept: dict[str, list[HumanMessage]] = {}
+        self._named: tuple[Any, str] = (None, "")
+
+    def _name(self, model: Any) -> str:
+        """The name of the model; an agent mostly has one, so the last is remembered."""
+        if self._named[0] is not model:
+            self._named = (model, model_id_of(model))
+        return self._named[1]
 
     def look(self, request: ModelRequest[Any]) -> tuple[list[Step], str]:
         """Give what happened since the last call, and which model is about to be called."""
         try:
-            return self._follower.new_steps(request.messages), model_id_of(request.model)
+            return self._follower.new_steps(request.messages), self._name(request.model)
         except Exception:
             logger.exception("the messages could not be read; this step is not watched")
             return [], ""
@@ -236,7 +243,7 @@ class _WatchedRun:
                 if messages is not request.messages:
                     changes["messages"] = messages
             else:
-                system = _with_guidance(request, decision, model_id_of(model or request.model))
+                system = _with_guidance(request, decision, self._name(model or request.model))
                 if system is not request.system_message:
                     changes["system_message"] = system
             return request.override(**changes) if changes else request
@@ -254,14 +261,14 @@ class _WatchedRun:
             calls = [call["name"] for call in answer.tool_calls] if answer is not None else []
             self.session.end_step(
                 decision,
-                model_id=model_id_of(request.model),
+                model_id=self._name(request.model),
                 tokens=usage.get("total_tokens", 0),
                 input_tokens=usage.get("input_tokens", 0),
                 output_tokens=usage.get("output_tokens", 0),
                 cache_read_tokens=details.get("cache_read", 0) or 0,
                 tool_calls=calls,
                 latency_ms=latency_ms,
-                answer=answer.text if answer is not None else None,
+                answer=plain_text(answer) if answer is not None else None,
             )
             if self._placement == "tail" and decision.fragment and self.session.is_steered:
                 self._keep(request.messages)

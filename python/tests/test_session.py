@@ -135,6 +135,32 @@ def test_stages_cannot_be_used_twice():
     assert run.finish() == {"steps": 0, "calls": 1, "tokens": 0, "injections": 0, "fired": {}}
 
 
+@pytest.mark.parametrize(
+    "argument",
+    [
+        {},
+        [],
+        {"query": 'a "b" \\ c\n\r\t\b\f\x00\x1f\x7f é 字 😀', "n": -12, "yes": True, "no": False, "none": None},
+        {"nested": [{"a": [1, 2, []]}, "x"]},
+        {"float": 1.5, "big": 10**30, 3: "number as a name"},
+        {"tuple": (1, 2)},
+    ],
+)
+def test_structured_arguments_are_the_json_that_python_writes(argument):
+    import json
+
+    expected = json.dumps(argument, ensure_ascii=False)
+    assert Step(action="tool", action_input=argument).action_input == expected
+
+
+def test_arguments_that_are_no_json_become_text():
+    endless: list[object] = []
+    endless.append(endless)
+    assert Step(action="tool", action_input=endless).action_input == "[[...]]"
+    assert Step(action="tool", action_input={"x": object}).action_input == '{"x": "<class \'object\'>"}'
+    assert Step(action="tool", action_input="plain").action_input == "plain"
+
+
 def test_readings_carry_their_reasons():
     run = Run(Rules(suite="heuristic"))
     run.record(run.plan(run.before_model([])))

@@ -1,8 +1,10 @@
 //! What the agent did, given by Python.
 
+use std::fmt::Write as _;
+
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString};
 use rb_engine::step::{Input, Step as EngineStep};
 
 use crate::text::utf8;
@@ -96,11 +98,16 @@ impl Argument {
     }
 }
 
-/// A text stays one; anything else becomes JSON, and what JSON cannot hold becomes its text.
+/// A text stays one; anything else becomes JSON: plain values here, others by Python's own `json`, and what that cannot
+/// hold becomes its text.
 fn argument(value: Option<&Bound<'_, PyAny>>) -> PyResult<Argument> {
     let Some(value) = value.filter(|value| !value.is_none()) else { return Ok(Argument::None) };
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(Argument::Text(utf8(text)?.into_owned()));
+    }
+    let mut json = String::new();
+    if write_plain(value, &mut json, DEPTH_MAX).is_some() {
+        return Ok(Argument::Json(json));
     }
     let py = value.py();
     let options = PyDict::new(py);
@@ -113,4 +120,58 @@ fn argument(value: Option<&Bound<'_, PyAny>>) -> PyResult<Argument> {
         Err(_) => value.str()?, // it holds itself, or has no text of its own
     };
     Ok(Argument::Json(utf8(&json)?.into_owned()))
+}
+
+/// Deeper values are left to Python, which knows when one holds itself.
+const DEPTH_MAX: usize = 16;
+
+/// Writes dictionaries, lists, texts, whole numbers and constants as `json.dumps` does; `None` for anything else.
+fn write_plain(value: &Bound<'_, PyAny>, json: &mut String, depth: usize) -> Option<()> {
+    let depth = depth.checked_sub(1)?;
+    if let Ok(text) = value.cast_exact::<PyString>() {
+        quote(text.to_str().ok()?, json);
+    } else if let Ok(dict) = value.cast_exact::<PyDict>() {
+        json.push('{');
+        for (at, (name, value)) in dict.iter().enumerate() {
+            json.push_str(if at == 0 { "" } else { ", " });
+            quote(name.cast_exact::<PyString>().ok()?.to_str().ok()?, json);
+            json.push_str(": ");
+            write_plain(&value, json, depth)?;
+        }
+        json.push('}');
+    } else if let Ok(list) = value.cast_exact::<PyList>() {
+        json.push('[');
+        for (at, value) in list.iter().enumerate() {
+            json.push_str(if at == 0 { "" } else { ", " });
+            write_plain(&value, json, depth)?;
+        }
+        json.push(']');
+    } else if let Ok(truth) = value.cast_exact::<PyBool>() {
+        json.push_str(if truth.is_true() { "true" } else { "false" });
+    } else if value.is_none() {
+        json.push_str("null");
+    } else {
+        json.push_str(&value.cast_exact::<PyInt>().ok()?.extract::<i64>().ok()?.to_string());
+    }
+    Some(())
+}
+
+fn quote(text: &str, json: &mut String) {
+    json.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => json.push_str("\\\""),
+            '\\' => json.push_str("\\\\"),
+            '\n' => json.push_str("\\n"),
+            '\r' => json.push_str("\\r"),
+            '\t' => json.push_str("\\t"),
+            '\u{8}' => json.push_str("\\b"),
+            '\u{c}' => json.push_str("\\f"),
+            control if control < ' ' => {
+                let _ = write!(json, "\\u{:04x}", u32::from(control)); // a String takes everything
+            }
+            other => json.push(other),
+        }
+    }
+    json.push('"');
 }

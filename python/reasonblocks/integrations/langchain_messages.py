@@ -26,7 +26,7 @@ class Follower:
         said: list[str] = []
         for message in new:
             if isinstance(message, HumanMessage):
-                said.append(message.text)
+                said.append(plain_text(message))
             elif isinstance(message, AIMessage):
                 steps += _steps_of(message, results, "\n".join(said))
                 said = []
@@ -49,15 +49,22 @@ class Follower:
 
 def _steps_of(turn: AIMessage, results: dict[str, ToolMessage], said: str) -> list[Step]:
     """One step a tool call; what was thought, and what the user said before, stand with the first of them."""
+    text = plain_text(turn)
     if not turn.tool_calls:
-        return [Step(turn.text, user_input=said)]
+        return [Step(text, user_input=said)]
     steps = []
     for at, call in enumerate(turn.tool_calls):
         result = results.get(call["id"] or "")
-        observation, is_error = ("", False) if result is None else (result.text, result.status == "error")
-        thought, user_input = (turn.text, said) if at == 0 else (None, None)
+        observation, is_error = ("", False) if result is None else (plain_text(result), result.status == "error")
+        thought, user_input = (text, said) if at == 0 else (None, None)
         steps.append(Step(thought, call["name"], call["args"], observation, is_error, user_input))
     return steps
+
+
+def plain_text(message: BaseMessage) -> str:
+    """Give the text of a message; where it is nothing but text, without going through its blocks."""
+    content = message.content
+    return content if isinstance(content, str) else str(message.text)
 
 
 def _key(message: BaseMessage) -> str:
