@@ -21,8 +21,8 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-CALLS = 40
-ROUNDS = 8
+LENGTHS = (40, 200)
+ROUNDS = 6
 TEXT = "Let me look at the handler in src/app/session.py again, the expiry may be wrong there. " * 10
 HOOKS = ("before_agent", "before_model", "wrap_model_call", "after_agent")
 
@@ -93,7 +93,7 @@ def timed(middleware: Any) -> list[float]:
     return spent
 
 
-def measure(url: str) -> None:
+def measure(url: str, calls: int) -> None:
     """Run the agent with the package that is on the path; print seconds a call."""
     from langchain.agents import create_agent
     from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -116,13 +116,13 @@ def measure(url: str) -> None:
             AIMessage(
                 content=f"{at} {TEXT}", tool_calls=[{"name": "look", "args": {"query": str(at)}, "id": f"call-{at}"}]
             )
-            for at in range(CALLS - 1)
+            for at in range(calls - 1)
         ]
         model = Scripted(messages=iter([*script, AIMessage(content="done")]))
         agent = create_agent(model=model, tools=[look], system_prompt="You fix bugs.", middleware=middleware)
         begun = time.perf_counter()
-        agent.invoke({"messages": [("user", "go")]}, {"recursion_limit": 10 * CALLS})
-        return (time.perf_counter() - begun) / CALLS
+        agent.invoke({"messages": [("user", "go")]}, {"recursion_limit": 10 * calls})
+        return (time.perf_counter() - begun) / calls
 
     options = {"base_url": url} if url else {}
     figures = {"bare": float("inf"), "whole": float("inf"), "hooks": float("inf")}
@@ -132,7 +132,7 @@ def measure(url: str) -> None:
         middleware = ReasonBlocks(api_key="rb_live_x", **options).middleware()
         spent = timed(middleware)
         run([middleware])
-        figures["hooks"] = min(figures["hooks"], spent[0] / CALLS)
+        figures["hooks"] = min(figures["hooks"], spent[0] / calls)
     print(json.dumps(figures))
 
 
@@ -146,28 +146,27 @@ def main(ours: str, public: str) -> None:
         ("ours, in the process", ours, ""),
         ("ours, idle server", ours, url),
     ]
-    seen = []
-    for name, path, where in rows:
-        environment = {**os.environ, "PYTHONPATH": path}
-        done = subprocess.run(
-            [sys.executable, __file__, "measure", where], env=environment, capture_output=True, check=True
-        )
-        seen.append((name, json.loads(done.stdout.splitlines()[-1])))
+    print("the same agent under each package; added to one model call, the fastest of", ROUNDS, "rounds:\n")
+    print("| model calls | package | in the hooks | ratio | the whole agent |")
+    print("| --: | :-- | --: | --: | --: |")
+    for calls in LENGTHS:
+        theirs = 0.0
+        for name, path, where in rows:
+            environment = {**os.environ, "PYTHONPATH": path}
+            command = [sys.executable, __file__, "measure", where, str(calls)]
+            done = subprocess.run(command, env=environment, capture_output=True, check=True)
+            figures = json.loads(done.stdout.splitlines()[-1])
+            ratio = f"{theirs / figures['hooks']:.0f} times less" if theirs else ""
+            theirs = theirs or figures["hooks"]
+            added = max(figures["whole"] - figures["bare"], 0.0)
+            print(f"| {calls} | {name} | {figures['hooks'] * 1e6:,.0f} µs | {ratio} | {added * 1e6:,.0f} µs |")
     server.kill()
-    print(f"one agent, {CALLS} model calls, the fastest of {ROUNDS} rounds; added to each model call:\n")
-    print("| package | in the hooks | ratio | the whole agent |")
-    print("| :-- | --: | --: | --: |")
-    first = seen[0][1]["hooks"]
-    for name, figures in seen:
-        ratio = f"{first / figures['hooks']:.0f} times less" if figures is not seen[0][1] else ""
-        added = max(figures["whole"] - figures["bare"], 0.0)
-        print(f"| {name} | {figures['hooks'] * 1e6:,.0f} µs | {ratio} | {added * 1e6:,.0f} µs |")
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
         serve()
     elif sys.argv[1] == "measure":
-        measure(sys.argv[2])
+        measure(sys.argv[2], int(sys.argv[3]))
     else:
         main(*sys.argv[1:])
