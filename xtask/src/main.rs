@@ -12,6 +12,8 @@ mod figures;
 mod generate;
 /// What is printed, and how long it took.
 mod out;
+/// The Python package.
+mod package;
 /// Virtual environments for the tests.
 mod python;
 /// Where the repository is, and how other programs are run in it.
@@ -27,12 +29,13 @@ const USAGE: &str = "\
 cargo xtask <command>
 
   test [stage...]   everything that must pass before a change lands, or only the named stages:
-                    tools fmt clippy tests sdk schema clients tidy gen docs hygiene
+                    tools fmt clippy tests python sdk schema clients tidy gen docs hygiene
   tidy              the house rules alone
   gen [--check]     write the generated pages, or say which of them are stale
   bench engine      time per step, here and in the public Python package
   bench server      requests per second, here and in a minimal Python server
   bench wire        how fast requests and answers are looked at
+  bench python      what our middleware adds to a model call, and what the public one adds
 ";
 
 fn main() -> ExitCode {
@@ -60,6 +63,7 @@ fn run(args: &[&str]) -> Result<ExitCode> {
         ["bench", "engine"] => bench::engine::run().map(|()| ExitCode::SUCCESS),
         ["bench", "server"] => bench::server::run().map(|()| ExitCode::SUCCESS),
         ["bench", "wire"] => bench::wire::run().map(|()| ExitCode::SUCCESS),
+        ["bench", "python"] => package::bench().map(|()| ExitCode::SUCCESS),
         other => bail!("`{}` is no command; `cargo xtask help` lists them", other.join(" ")),
     }
 }

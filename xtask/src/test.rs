@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail};
 
 use crate::python::Environment;
-use crate::{generate, out, shell, tidy, tools};
+use crate::{generate, out, package, shell, tidy, tools};
 
 /// Exact inputs and outputs beside the checkout, where there are any. The tests pass without.
 const VECTORS: &str = "../shared/contract-vectors.json";
@@ -17,11 +17,12 @@ struct Stage {
     run: fn() -> Result<()>,
 }
 
-const STAGES: [Stage; 11] = [
+const STAGES: [Stage; 12] = [
     Stage { name: "tools", about: "what the tests need", run: tools_stage },
     Stage { name: "fmt", about: "formatting", run: || cargo(&["fmt", "--all", "--", "--check"]) },
     Stage { name: "clippy", about: "lints", run: clippy },
     Stage { name: "tests", about: "all tests", run: tests },
+    Stage { name: "python", about: "the Python package", run: package::check },
     Stage { name: "sdk", about: "the public SDKs against a running server", run: sdk },
     Stage { name: "schema", about: "requests from the OpenAPI document, and kills", run: schema },
     Stage {

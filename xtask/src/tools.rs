@@ -29,6 +29,13 @@ pub(crate) const SCHEMATHESIS: Environment =
 pub(crate) const CLIENTS: Environment =
     Environment { name: "clients", requirements: "e2e/gateway/requirements.txt", pip: &[] };
 
+/// The newest public package, alone: it runs with the frameworks that ours is tested with.
+pub(crate) const PUBLIC: Environment = Environment {
+    name: "public",
+    requirements: "xtask/public.txt",
+    pip: &["--no-deps", "--require-hashes"],
+};
+
 /// The program itself, built as the tests use it.
 pub(crate) fn rb() -> Result<PathBuf> {
     shell::run(&mut shell::cargo(&["build", "--quiet", "--package", "rb"])?)?;

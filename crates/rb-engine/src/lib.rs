@@ -53,6 +53,8 @@ pub mod score;
 pub mod step;
 /// How texts are read.
 pub mod text;
+/// What another engine said of the newest steps.
+pub mod verdict;
 /// How much each monitor counts.
 pub mod weights;
 

@@ -22,6 +22,7 @@ use crate::record::{
 use crate::rules::Rules;
 use crate::step::Step;
 use crate::text::{head, shown, tail};
+use crate::verdict::Verdict;
 
 /// How many thoughts back an E1 or E2 look-up describes the situation.
 const E1_THOUGHTS: usize = 3;
@@ -47,6 +48,15 @@ pub struct Run {
     thoughts: VecDeque<String>,
     /// What the monitors said of the newest steps; kept for a call that is made again.
     latest: Arc<Assessment>,
+    judge: Judge,
+}
+
+/// Who said what is kept in `Run::latest`.
+enum Judge {
+    /// The monitors of the run.
+    Own,
+    /// Another engine, with the advice it gave.
+    Other { advice: Option<String> },
 }
 
 /// What the engine wants before the next model call: answers to `queries`, then [`Run::plan`].
@@ -130,6 +140,7 @@ impl Run {
             injections: 0,
             thoughts: VecDeque::new(),
             latest: Arc::default(),
+            judge: Judge::Own,
             rules,
         }
     }
@@ -163,7 +174,18 @@ impl Run {
     /// First stage. `new_steps` are those since the last model call: none before the first one, one after most
     /// turns, several where the model asked for several tools at once.
     pub fn before_model(&mut self, new_steps: &[Step<'_>]) -> Ask {
-        self.observe(new_steps);
+        self.observe(new_steps, None);
+        self.ask()
+    }
+
+    /// First stage, where another engine has judged the same steps: its verdict stands in place of our own readings.
+    /// Ours go on watching, so that a call for which no verdict could be had is judged by them.
+    pub fn before_model_judged(&mut self, new_steps: &[Step<'_>], verdict: Verdict) -> Ask {
+        self.observe(new_steps, Some(verdict));
+        self.ask()
+    }
+
+    fn ask(&self) -> Ask {
         let state = self.fsm.state();
         let call = self.calls;
         let mut ask = Ask {
@@ -285,9 +307,15 @@ impl Run {
         }
     }
 
-    fn observe(&mut self, new_steps: &[Step<'_>]) {
+    fn observe(&mut self, new_steps: &[Step<'_>], verdict: Option<Verdict>) {
         let assessments = new_steps.iter().map(|step| self.observe_one(step));
-        let Some(latest) = assessments.reduce(Assessment::worse) else { return };
+        let Some(mut latest) = assessments.reduce(Assessment::worse) else { return };
+        self.judge = Judge::Own;
+        if let Some(verdict) = verdict {
+            let Verdict { readings, composite, advice } = verdict;
+            latest = Assessment { readings, composite, ..latest };
+            self.judge = Judge::Other { advice };
+        }
         self.latest = Arc::new(latest);
         self.gate.note(self.latest.fired().next().is_some(), self.latest.composite);
     }
@@ -321,10 +349,20 @@ impl Run {
             return None;
         }
         let voices = voices(&self.latest, &self.panel);
-        let mut advices =
-            voices.into_iter().filter_map(|reading| Some((reading.monitor.id, reading.advice()?)));
-        let (monitor, text) = advices.find(|(_, text)| self.gate.is_new(text))?;
-        Some(Item::Advice { source: Source::Monitor, monitor: Some(monitor), text })
+        let (monitor, text) = match &self.judge {
+            Judge::Own => {
+                let mut advices = voices
+                    .into_iter()
+                    .filter_map(|reading| Some((reading.monitor.id, reading.advice()?)));
+                let (monitor, text) = advices.find(|(_, text)| self.gate.is_new(text))?;
+                (Some(monitor), text)
+            }
+            Judge::Other { advice } => {
+                let text = advice.clone().filter(|text| self.gate.is_new(text))?;
+                (voices.first().map(|reading| reading.monitor.id), text)
+            }
+        };
+        Some(Item::Advice { source: Source::Monitor, monitor, text })
     }
 
     fn wrap_up_advice(&self) -> Option<Item> {
@@ -342,7 +380,7 @@ impl Run {
         if self.gate.is_used(tier) {
             return None;
         }
-        let unwatched = self.panel.is_empty();
+        let unwatched = self.panel.is_empty() && matches!(self.judge, Judge::Own);
         let (due, thoughts, failure_type) = match tier {
             Tier::E3 => (true, 0, None),
             Tier::E1 => (unwatched || self.gate.is_open(), E1_THOUGHTS, None),

@@ -1,0 +1,105 @@
+//! Stored guidance: the fields a server sends or a file holds, as patterns of the engine.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString};
+use rb_engine::guidance::render::{Family, render_pattern as render};
+use rb_engine::guidance::{Found, Lookup, Pattern, PatternBody, Tier};
+
+use crate::text::utf8;
+
+/// One pattern as a model of that name reads it.
+#[pyfunction]
+#[pyo3(signature = (tier, model, fields: "dict[str, object]"))]
+pub(crate) fn render_pattern(
+    tier: &str,
+    model: &str,
+    fields: &Bound<'_, PyDict>,
+) -> PyResult<String> {
+    let tier = Tier::from_name(tier).ok_or_else(|| {
+        PyValueError::new_err(format!("`{tier}` is no tier; the tiers are e1, e2 and e3"))
+    })?;
+    let body = body(tier, fields)?;
+    Ok(render(&body, Family::of_model(model)))
+}
+
+/// What was found, tier by tier. A tier that is not there was not asked for, `None` could not be answered.
+pub(crate) fn found(answers: Option<&Bound<'_, PyDict>>) -> PyResult<Found> {
+    let mut found = Found::NOTHING;
+    let Some(answers) = answers else { return Ok(found) };
+    for (tier, place) in
+        [(Tier::E1, &mut found.e1), (Tier::E2, &mut found.e2), (Tier::E3, &mut found.e3)]
+    {
+        *place = match answers.get_item(tier.name())? {
+            None => Lookup::NotAsked,
+            Some(answer) => match answer.cast::<PyList>() {
+                Ok(items) => {
+                    Lookup::Answered(items.iter().filter_map(|item| pattern(tier, &item)).collect())
+                }
+                Err(_) => Lookup::Failed,
+            },
+        };
+    }
+    Ok(found)
+}
+
+/// One item of an answer. What cannot be read is left out; the others stay.
+fn pattern(tier: Tier, item: &Bound<'_, PyAny>) -> Option<Pattern> {
+    let item = item.cast::<PyDict>().ok()?;
+    let py = item.py();
+    let fields = item.get_item(intern!(py, "fields")).ok()??;
+    let fields = fields.cast::<PyDict>().ok()?;
+    let id = field(item, &["pattern_id"]).or_else(|| field(fields, &["pattern_id"]));
+    Some(Pattern { id: id.unwrap_or_default(), body: body(tier, fields).ok()? })
+}
+
+/// The fields by the names they have on the wire, and by those the documentation uses.
+fn body(tier: Tier, fields: &Bound<'_, PyDict>) -> PyResult<PatternBody> {
+    let must = |names: &[&str]| {
+        field(fields, names).ok_or_else(|| {
+            let (tier, name) = (tier.name(), names.join("` or `"));
+            PyValueError::new_err(format!("a pattern of tier {tier} needs the field `{name}`"))
+        })
+    };
+    Ok(match tier {
+        Tier::E1 => PatternBody::E1 {
+            situation: must(&["task_context_embedding_text", "situation"])?,
+            observation: field(fields, &["observation", "dead_ends"]).unwrap_or_default(),
+            recommended_action: must(&["recommended_action", "unlock"])?,
+        },
+        Tier::E2 => PatternBody::E2 {
+            trajectory: trajectory(fields).map_or_else(|| must(&["trajectory_description"]), Ok)?,
+            diagnosis: field(fields, &["diagnosis"]).unwrap_or_default(),
+            intervention: must(&["intervention"])?,
+            anti_pattern: field(fields, &["anti_pattern"]).unwrap_or_default(),
+        },
+        Tier::E3 => PatternBody::E3 {
+            instruction: must(&["instruction"])?,
+            meta_reasoning_prompt: field(fields, &["meta_reasoning_prompt"]),
+        },
+    })
+}
+
+/// How such a run looks: inside `trigger_state`, or beside it.
+fn trajectory(fields: &Bound<'_, PyDict>) -> Option<String> {
+    let trigger = fields.get_item("trigger_state").ok().flatten();
+    let inside = trigger.as_ref().and_then(|trigger| trigger.cast::<PyDict>().ok());
+    inside.and_then(|trigger| field(trigger, &["trajectory_description"]))
+}
+
+/// The first of these fields that is a text; a list of texts is read as one.
+fn field(fields: &Bound<'_, PyDict>, names: &[&str]) -> Option<String> {
+    names.iter().find_map(|name| {
+        let value = fields.get_item(name).ok()??;
+        let texts: Vec<Bound<'_, PyAny>> = match value.cast::<PyList>() {
+            Ok(list) => list.iter().collect(),
+            Err(_) => vec![value],
+        };
+        let texts: Option<Vec<String>> = texts
+            .iter()
+            .map(|text| Some(utf8(text.cast::<PyString>().ok()?).ok()?.into_owned()))
+            .collect();
+        texts.map(|texts| texts.join("; ")).filter(|text| !text.trim().is_empty())
+    })
+}

@@ -1,0 +1,172 @@
+"""What a middleware adds to a model call: ours and the public one, in the same agent, one after the other.
+
+Called with the folders that hold ours and the public package. Each is run in a process of its own, because both are
+imported as `reasonblocks`, and both get the same scripted LangChain agent, whose model answers at once. The public
+package cannot work without a server, so it is given one on this machine that answers every request at once and does
+nothing; ours is measured without a server, and once with that same one.
+
+Two figures a package. *In the hooks* is the time that passes inside the middleware's hooks, without the model call.
+*The whole agent* is the time of a call with the middleware less the time without any: it also holds what LangGraph
+needs for the nodes that a middleware adds, and it is much noisier. Every figure is the fastest of several rounds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+LENGTHS = (40, 200)
+ROUNDS = 6
+TEXT = "Let me look at the handler in src/app/session.py again, the expiry may be wrong there. " * 10
+HOOKS = ("before_agent", "before_model", "wrap_model_call", "after_agent")
+
+
+class Quick(BaseHTTPRequestHandler):
+    """Answers everything at once."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_POST(self) -> None:
+        """Say that all is well."""
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        data = b'{"inject": false, "fired": [], "scores": {}, "composite": 0.0, "traces": []}'
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n".encode()
+        self.wfile.write(head + data)
+
+    def log_message(self, *_args: Any) -> None:
+        """Say nothing."""
+
+
+def serve() -> None:
+    """Run the server until the input ends."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Quick)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(server.server_port, flush=True)
+    sys.stdin.read()
+
+
+def timed(middleware: Any) -> list[float]:
+    """Count the time inside the hooks of a middleware; what the model call takes is left out."""
+    spent = [0.0]
+    kind = type(middleware)
+    changed: dict[str, Any] = {}
+    for name in HOOKS[:2] + HOOKS[3:]:
+        hook = getattr(kind, name)
+        if hook.__module__.startswith("langchain"):
+            continue
+
+        def counted(self: Any, state: Any, runtime: Any, hook: Any = hook) -> Any:
+            begun = time.perf_counter()
+            try:
+                return hook(self, state, runtime)
+            finally:
+                spent[0] += time.perf_counter() - begun
+
+        changed[name] = counted
+
+    def wrapped(self: Any, request: Any, handler: Any) -> Any:
+        inside = 0.0
+
+        def call(given: Any) -> Any:
+            nonlocal inside
+            begun = time.perf_counter()
+            try:
+                return handler(given)
+            finally:
+                inside += time.perf_counter() - begun
+
+        begun = time.perf_counter()
+        try:
+            return kind.wrap_model_call(self, request, call)
+        finally:
+            spent[0] += time.perf_counter() - begun - inside
+
+    changed["wrap_model_call"] = wrapped
+    middleware.__class__ = type(kind.__name__, (kind,), changed)
+    return spent
+
+
+def measure(url: str, calls: int) -> None:
+    """Run the agent with the package that is on the path; print seconds a call."""
+    from langchain.agents import create_agent
+    from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+    from langchain_core.messages import AIMessage
+    from langchain_core.tools import tool
+
+    from reasonblocks import ReasonBlocks
+
+    @tool
+    def look(query: str) -> str:
+        """Look."""
+        return f"nothing of note in {query} " * 20
+
+    class Scripted(GenericFakeChatModel):
+        def bind_tools(self, tools: Any, **_kwargs: Any) -> Any:
+            return self
+
+    def run(middleware: list[Any]) -> float:
+        script = [
+            AIMessage(
+                content=f"{at} {TEXT}", tool_calls=[{"name": "look", "args": {"query": str(at)}, "id": f"call-{at}"}]
+            )
+            for at in range(calls - 1)
+        ]
+        model = Scripted(messages=iter([*script, AIMessage(content="done")]))
+        agent = create_agent(model=model, tools=[look], system_prompt="You fix bugs.", middleware=middleware)
+        begun = time.perf_counter()
+        agent.invoke({"messages": [("user", "go")]}, {"recursion_limit": 10 * calls})
+        return (time.perf_counter() - begun) / calls
+
+    options = {"base_url": url} if url else {}
+    figures = {"bare": float("inf"), "whole": float("inf"), "hooks": float("inf")}
+    for _ in range(ROUNDS):
+        figures["bare"] = min(figures["bare"], run([]))
+        figures["whole"] = min(figures["whole"], run([ReasonBlocks(api_key="rb_live_x", **options).middleware()]))
+        middleware = ReasonBlocks(api_key="rb_live_x", **options).middleware()
+        spent = timed(middleware)
+        run([middleware])
+        figures["hooks"] = min(figures["hooks"], spent[0] / calls)
+    print(json.dumps(figures))
+
+
+def main(ours: str, public: str) -> None:
+    """Measure all and print a table."""
+    server = subprocess.Popen([sys.executable, __file__, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    port = server.stdout.readline().decode().strip() if server.stdout else ""
+    url = f"http://127.0.0.1:{port}"
+    rows = [
+        ("public 0.2.5, idle server", public, url),
+        ("ours, in the process", ours, ""),
+        ("ours, idle server", ours, url),
+    ]
+    print("the same agent under each package; added to one model call, the fastest of", ROUNDS, "rounds:\n")
+    print("| model calls | package | in the hooks | ratio | the whole agent |")
+    print("| --: | :-- | --: | --: | --: |")
+    for calls in LENGTHS:
+        theirs = 0.0
+        for name, path, where in rows:
+            environment = {**os.environ, "PYTHONPATH": path}
+            command = [sys.executable, __file__, "measure", where, str(calls)]
+            done = subprocess.run(command, env=environment, capture_output=True, check=True)
+            figures = json.loads(done.stdout.splitlines()[-1])
+            ratio = f"{theirs / figures['hooks']:.0f} times less" if theirs else ""
+            theirs = theirs or figures["hooks"]
+            added = max(figures["whole"] - figures["bare"], 0.0)
+            print(f"| {calls} | {name} | {figures['hooks'] * 1e6:,.0f} µs | {ratio} | {added * 1e6:,.0f} µs |")
+    server.kill()
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "serve":
+        serve()
+    elif sys.argv[1] == "measure":
+        measure(sys.argv[2], int(sys.argv[3]))
+    else:
+        main(*sys.argv[1:])

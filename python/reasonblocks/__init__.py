@@ -1,0 +1,74 @@
+"""ReasonBlocks: watches an LLM agent step by step and steers it back while it is still running.
+
+Importing this needs nothing but itself. What belongs to a framework is loaded when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from reasonblocks._engine import (
+    VERSION,
+    Rules,
+    Run,
+    Step,
+    StepLogEntry,
+    compress_tool_output,
+    embed,
+    render_pattern,
+    similarity,
+)
+from reasonblocks.client import ReasonBlocks
+from reasonblocks.codebase_memory import CodebaseMemory
+from reasonblocks.config import ReasonBlocksConfig, build_middleware
+from reasonblocks.experiments import assign_arm, sdk_version
+from reasonblocks.library import LocalLibrary
+from reasonblocks.server import MonitorClient, ReasonBlocksAPI, Server
+from reasonblocks.steering import SteeringSession, StepDecision
+from reasonblocks.types import FSMState
+
+if TYPE_CHECKING:
+    from reasonblocks.middleware import ReasonBlocksMiddleware
+    from reasonblocks.token_saving import TokenSavingMiddleware, TokenSavingStats
+
+__version__ = VERSION
+
+__all__ = [
+    "CodebaseMemory",
+    "FSMState",
+    "LocalLibrary",
+    "MonitorClient",
+    "ReasonBlocks",
+    "ReasonBlocksAPI",
+    "ReasonBlocksConfig",
+    "ReasonBlocksMiddleware",
+    "Rules",
+    "Run",
+    "Server",
+    "SteeringSession",
+    "Step",
+    "StepDecision",
+    "StepLogEntry",
+    "TokenSavingMiddleware",
+    "TokenSavingStats",
+    "assign_arm",
+    "build_middleware",
+    "compress_tool_output",
+    "embed",
+    "render_pattern",
+    "sdk_version",
+    "similarity",
+]
+
+_LATER = {
+    "ReasonBlocksMiddleware": "reasonblocks.middleware",
+    "TokenSavingMiddleware": "reasonblocks.token_saving",
+    "TokenSavingStats": "reasonblocks.token_saving",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'reasonblocks' has no attribute {name!r}")
+    return getattr(importlib.import_module(_LATER[name]), name)

@@ -1,0 +1,112 @@
+"""One object that says what is on, and the middleware that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from reasonblocks.client import Placement, ReasonBlocks
+from reasonblocks.server import Server
+
+if TYPE_CHECKING:
+    from langchain.agents.middleware.types import AgentMiddleware
+
+Signals = Callable[[Sequence[Mapping[str, Any]]], Mapping[str, float]]
+
+
+@dataclass
+class ReasonBlocksConfig:
+    """What is on, and how it is set."""
+
+    enable_e1: bool = True
+    """Look up what helped in a situation like this one."""
+    enable_e2: bool = True
+    """Look up what helps against the kind of failure that shows."""
+    enable_e3: bool = True
+    """Give the standing rules with the first call."""
+    enable_monitor_steering: bool = True
+    """Let the monitors watch and speak."""
+    enable_token_saving: bool = True
+    """Cut old tool output, and suggest an end to a run that repeats itself."""
+
+    e1_top_k: int = 1
+    e2_top_k: int = 2
+    e3_max_patterns: int = 32
+
+    ts_compress_threshold_chars: int = 1800
+    ts_head_keep_chars: int = 900
+    ts_tail_keep_chars: int = 700
+    ts_keep_recent_tool_messages: int = 2
+    ts_enable_compression: bool = True
+    ts_enable_early_exit: bool = True
+    ts_early_exit_min_call_index: int = 40
+    ts_signals_fn: Signals | None = None
+    """Where the signals for the early exit come from; the engine's own heuristic suite, if this is not set."""
+
+    monitor_task_profile: str = "coding"
+    """Which weights: `coding`, `pr_review`, `qa`, or a profile the server knows."""
+    monitor_weights: dict[str, float] | None = None
+    """Weights laid on top of the profile; what is not named stays as the profile says."""
+    suite: str = "both"
+    """Which monitors watch: `both`, `heuristic` or `semantic`."""
+    placement: Placement = "system"
+    """Where guidance goes: into the system message, or after the last turn."""
+
+    def summary(self) -> dict[str, bool]:
+        """Say in short what is on."""
+        return {
+            "e1": self.enable_e1,
+            "e2": self.enable_e2,
+            "e3": self.enable_e3,
+            "monitor_steering": self.enable_monitor_steering,
+            "token_saving": self.enable_token_saving,
+        }
+
+
+def build_middleware(
+    config: ReasonBlocksConfig,
+    api: ReasonBlocks | Server | None = None,
+    *,
+    fsm_thresholds: Mapping[str, float] | None = None,
+    token_budget: int | None = None,
+    model_routing: Mapping[str, str] | None = None,
+    run_id: str = "",
+    run_metadata: Mapping[str, Any] | None = None,
+) -> list[AgentMiddleware[Any, Any, Any]]:
+    """Make the list for `create_agent(middleware=...)`. Without `api` everything happens in this process."""
+    made: list[AgentMiddleware[Any, Any, Any]] = []
+    tiers = {"e1": config.enable_e1, "e2": config.enable_e2, "e3": config.enable_e3}
+    if config.enable_monitor_steering or any(tiers.values()):
+        rb = ReasonBlocks(
+            server=api.server if isinstance(api, ReasonBlocks) else api,
+            task_profile=config.monitor_task_profile,
+            monitor_weights=config.monitor_weights,
+            suite=config.suite if config.enable_monitor_steering else "none",
+            tiers=[tier for tier, wanted in tiers.items() if wanted],
+            gate={"e1_top_k": config.e1_top_k, "e2_top_k": config.e2_top_k, "e3_top_k": config.e3_max_patterns},
+            fsm_thresholds=fsm_thresholds,
+            token_budget=token_budget,
+            model_routing=model_routing,
+            placement=config.placement,
+        )
+        about = dict(run_metadata or {})
+        named = {"agent_name", "task", "framework", "model", "codebase_id", "org_id", "project_id"}
+        known = {name: about.pop(name) for name in named & about.keys()}
+        made.append(rb.middleware(run_id=run_id or None, metadata=about, **known))
+    if config.enable_token_saving:
+        from reasonblocks.token_saving import TokenSavingMiddleware
+
+        made.append(
+            TokenSavingMiddleware(
+                compress_threshold_chars=config.ts_compress_threshold_chars,
+                head_keep_chars=config.ts_head_keep_chars,
+                tail_keep_chars=config.ts_tail_keep_chars,
+                keep_recent_tool_messages=config.ts_keep_recent_tool_messages,
+                enable_compression=config.ts_enable_compression,
+                enable_early_exit=config.ts_enable_early_exit,
+                early_exit_min_call_index=config.ts_early_exit_min_call_index,
+                signals_fn=config.ts_signals_fn,
+            )
+        )
+    return made

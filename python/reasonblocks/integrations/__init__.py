@@ -1,0 +1,1 @@
+"""Agent frameworks, one file each. Import the file of the framework you use; none is imported before."""

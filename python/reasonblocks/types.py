@@ -1,0 +1,16 @@
+"""Names that are the same everywhere."""
+
+from __future__ import annotations
+
+import enum
+
+
+class FSMState(str, enum.Enum):
+    """How the run is going."""
+
+    INIT = "INIT"
+    FAST = "FAST"
+    NORMAL = "NORMAL"
+    SLOW = "SLOW"
+    SKIP = "SKIP"
+    END = "END"

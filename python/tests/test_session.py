@@ -1,0 +1,235 @@
+"""The walk of a step in a loop of one's own, and settings."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from reasonblocks import FSMState, LocalLibrary, ReasonBlocks, Rules, Run, SteeringSession, Step, assign_arm
+from reasonblocks._engine import render_pattern, similarity
+
+E1 = {
+    "tier": "e1",
+    "pattern_id": "p1",
+    "fields": {
+        "task_context_embedding_text": "searching for where the session timeout is set",
+        "observation": "searching by name finds nothing",
+        "recommended_action": "read the settings file",
+    },
+}
+E2 = {
+    "tier": "e2",
+    "pattern_id": "p2",
+    "failure_type": "action_loop",
+    "fields": {
+        "trigger_state": {"trajectory_description": "the same tool again and again"},
+        "diagnosis": "the question is too broad",
+        "intervention": "ask something narrower",
+        "anti_pattern": "one more search",
+    },
+}
+
+
+def walk(session: SteeringSession, count: int) -> list[str | None]:
+    texts = []
+    for at in range(count):
+        if at == 0:
+            decision = session.begin_step(model_id="claude-sonnet-4-5")
+        else:
+            decision = session.begin_step(
+                thought="I look for where the session timeout is set",
+                action="search",
+                action_input={"query": "session timeout"},
+                observation="nothing found",
+                model_id="claude-sonnet-4-5",
+            )
+        texts.append(decision.fragment)
+        session.end_step(decision, tokens=10, tool_calls=["search"])
+    return texts
+
+
+def test_a_loop_of_ones_own_is_watched_and_steered():
+    with ReasonBlocks().session(task="find the timeout") as session:
+        texts = walk(session, 9)
+    assert [at for at, text in enumerate(texts) if text] == [3, 8]
+    assert texts[3] != texts[8]
+    assert session.tokens == 90
+    assert session.state is FSMState.END
+    assert [entry.fsm_state for entry in session.step_log][:2] == ["INIT", "NORMAL"]
+    entry = session.step_log[3].as_dict()
+    assert entry["failure_type"] == "action_loop"
+    assert entry["monitors_fired"][0] == "streak"
+    assert entry["intervention_texts"][0] in texts[3]
+
+
+def test_patterns_kept_here_are_found_by_meaning_and_by_failure():
+    rb = ReasonBlocks(patterns=[E1, E2])
+    session = rb.session()
+    texts = walk(session, 4)
+    assert texts[:2] == [None, None]
+    assert "UNLOCK: read the settings file" in texts[2]  # the composite opened the gate
+    assert "INTERVENTION: ask something narrower" in texts[3]
+    assert [entry.injection_sources for entry in session.step_log] == [[], [], ["e1"], ["monitor", "e2"]]
+    assert session.step_log[2].injections == ["[e1:p1]"]
+    assert len(LocalLibrary([E1, E2])) == 2
+    with pytest.raises(ValueError, match="a pattern of tier e1 needs the field `recommended_action` or `unlock`"):
+        LocalLibrary([{"tier": "e1", "fields": {"situation": "x"}}])
+    with pytest.raises(ValueError, match="`e9` is no tier"):
+        LocalLibrary([{"tier": "e9", "fields": {}}])
+
+
+def test_patterns_are_read_from_a_file(tmp_path):
+    import json
+
+    path = tmp_path / "patterns.jsonl"
+    path.write_text("\n".join(json.dumps(p) for p in (E1, E2)) + "\n\n")
+    assert len(LocalLibrary.from_file(path)) == 2
+
+
+async def test_the_same_in_an_event_loop():
+    async with ReasonBlocks().session() as session:
+        decision = await session.abegin_step()
+        session.end_step(decision)
+        for _ in range(3):
+            decision = await session.abegin_step(thought="again", action="search")
+            session.end_step(decision)
+    assert decision.fragment is not None
+
+
+def test_a_prompt_is_composed_with_and_without_a_base():
+    session = ReasonBlocks().session()
+    walk(session, 3)
+    decision = session.begin_step(thought="again", action="search")
+    assert decision.compose_system_prompt("Base. \n") == f"Base.\n\n{decision.fragment}"
+    assert decision.compose_system_prompt(None) == decision.fragment
+    assert decision.fragment == f"[REASONBLOCKS]\n{decision.rendered_injection_text}"
+    assert decision.system_blocks("Base.")[0]["cache_control"] == {"type": "ephemeral"}
+    own = [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}, {"type": "text", "text": "b"}]
+    assert decision.system_blocks(own)[:2] == own
+    assert decision.system_blocks(None) == [{"type": "text", "text": decision.fragment}]
+
+
+def test_a_decision_counts_once_and_only_when_the_model_answered():
+    session = ReasonBlocks().session()
+    walk(session, 3)
+    first = session.begin_step(thought="again", action="search")
+    again = session.begin([])
+    assert first.fragment == again.fragment
+    assert session.end_step(again) is not None
+    assert session.end_step(again) is None
+    assert len(session.step_log) == 4
+
+
+def test_stages_cannot_be_used_twice():
+    run = Run(Rules())
+    ask = run.before_model([])
+    plan = run.plan(ask)
+    with pytest.raises(ValueError, match="has been planned already"):
+        run.plan(ask)
+    run.record(plan)
+    with pytest.raises(ValueError, match="has been recorded already"):
+        run.record(plan)
+    with pytest.raises(TypeError):
+        run.before_model(["no step"])
+    assert run.finish() == {"steps": 0, "calls": 1, "tokens": 0, "injections": 0, "fired": {}}
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        {},
+        [],
+        {"query": 'a "b" \\ c\n\r\t\b\f\x00\x1f\x7f é 字 😀', "n": -12, "yes": True, "no": False, "none": None},
+        {"nested": [{"a": [1, 2, []]}, "x"]},
+        {"float": 1.5, "big": 10**30, 3: "number as a name"},
+        {"tuple": (1, 2)},
+    ],
+)
+def test_structured_arguments_are_the_json_that_python_writes(argument):
+    import json
+
+    expected = json.dumps(argument, ensure_ascii=False)
+    assert Step(action="tool", action_input=argument).action_input == expected
+
+
+def test_arguments_that_are_no_json_become_text():
+    endless: list[object] = []
+    endless.append(endless)
+    assert Step(action="tool", action_input=endless).action_input == "[[...]]"
+    assert Step(action="tool", action_input={"x": object}).action_input == '{"x": "<class \'object\'>"}'
+    assert Step(action="tool", action_input="plain").action_input == "plain"
+
+
+def test_readings_carry_their_reasons():
+    run = Run(Rules(suite="heuristic"))
+    run.record(run.plan(run.before_model([])))
+    ask = run.before_model([Step("x", "read")] * 3)
+    streak = ask.readings[0]
+    assert (streak.monitor, streak.suite, streak.score, streak.fired) == ("streak", "heuristic", 0.6, True)
+    assert streak.steps[0] == 0
+    assert "`read` was called 3 times" in streak.advice
+    assert [query.tier for query in ask.queries] == ["e3", "e1", "e2"]
+    assert ask.composite == 0.2325
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"suite": "all"}, ValueError, '`suite` ("all") must be "both"'),
+        ({"fsm_thresholds": {"fast": 1}}, TypeError, "`fsm` has no setting `fast`; there are fast_threshold"),
+        ({"fsm_thresholds": {"fast_threshold": 0.7}}, ValueError, "`fsm.fast_threshold` (0.7) must be smaller"),
+        ({"fsm_thresholds": {"fast_window": 1.5}}, ValueError, "`fsm.fast_window` (1.5) must be a whole number"),
+        ({"gate": {"cap": 1}}, TypeError, "`gate` has no setting `cap`"),
+        ({"model_routing": {"slow": "x"}}, ValueError, "`routing.slow`: there is no state of that name"),
+        ({"token_budget": 0}, ValueError, "`budget.tokens_max` must be at least 1"),
+        ({"placement": "middle"}, ValueError, "`placement` ('middle') must be 'system' or 'tail'"),
+        ({"monitor_names": ["loop"]}, ValueError, "`suite` chooses the monitors"),
+        ({"api_key": "two words"}, ValueError, "`api_key` may hold letters"),
+        ({"api_key": "key\n"}, ValueError, "`api_key` may hold letters"),
+        ({"base_url": "ftp://x"}, ValueError, "must begin with http:// or https://"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_in_words(options, error, message):
+    with pytest.raises(error) as raised:
+        ReasonBlocks(**options)
+    assert message in str(raised.value)
+
+
+def test_weights_that_were_not_taken_are_told(caplog):
+    rb = ReasonBlocks(task_profile="legal", monitor_weights={"sterak": 0.1, "hedge": -1, "streak": 0.5})
+    assert rb.rules.notes == [
+        "`legal` is no built-in profile (coding, pr_review, qa); its weights are those of `coding`",
+        "the weight of `hedge` must be between 0 and 1; -1 was taken as 0",
+        "`sterak` is no monitor; its weight was left out",
+    ]
+    assert "sterak" in caplog.text
+
+
+def test_a_key_is_never_shown_and_never_pickled():
+    rb = ReasonBlocks(api_key="rb_live_secret_1234", base_url="http://localhost:1")
+    for shown in (repr(rb), repr(rb.server)):
+        assert "secret" not in shown
+        assert "1234" in shown
+    for secret in (rb, rb.server):
+        with pytest.raises(TypeError, match="instead of pickling"):
+            pickle.dumps(secret)
+
+
+def test_the_coin_of_an_experiment_is_the_documented_one():
+    arms = [assign_arm("cust-acme-q2", f"t-{n}") for n in range(1, 9)]
+    assert arms == ["on", "off", "off", "on", "on", "on", "on", "off"]
+    with pytest.raises(ValueError, match="on_fraction"):
+        assign_arm("a", "b", on_fraction=2)
+
+
+def test_patterns_render_per_family():
+    fields = {"instruction": "Whenever you edit, run tests."}
+    assert render_pattern("E3", "", fields) == "[RB-MONITOR CORRECTION]\nALWAYS: Whenever you edit, run tests."
+    documented = {"situation": "s", "dead_ends": ["a", "b"], "unlock": "u"}
+    assert render_pattern("e1", "claude-haiku", documented).endswith("SITUATION: s\nDEAD END: a; b\nUNLOCK: u")
+
+
+def test_meanings_are_compared_here():
+    assert similarity("session expiry", "session token expiration") > 0.8
+    assert similarity("session expiry", "paint the fence") < 0.1
