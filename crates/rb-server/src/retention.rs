@@ -48,7 +48,7 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn old_runs_go_and_new_ones_stay() {
         let store = rb_store::open("sqlite::memory:").await.unwrap();
         let starts = (0..50).map(|at| {
