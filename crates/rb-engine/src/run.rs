@@ -103,7 +103,6 @@ impl Plan {
     }
 
     /// The same call without the guidance: it was planned and did not reach the model, so none of it counts.
-    #[must_use]
     pub fn unshown(self) -> Self {
         Self { fragment: None, route: None, shown: Vec::new(), answered: Vec::new(), ..self }
     }

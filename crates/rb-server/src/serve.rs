@@ -74,7 +74,9 @@ pub async fn serve(
         tracing::warn!("some requests did not finish in time and were cut off");
     }
     if !app.gateway.settled().await {
-        tracing::warn!("the database was away at the end: some of what the gateway saw is not stored");
+        tracing::warn!(
+            "the database was away at the end: some of what the gateway saw is not stored"
+        );
     }
     Ok(())
 }
