@@ -8,6 +8,8 @@
 mod api;
 /// What all requests share.
 mod app;
+/// A question to a running server.
+pub mod ask;
 /// Who is calling.
 pub mod auth;
 /// Bodies and queries in.
@@ -18,6 +20,8 @@ mod cap;
 mod clock;
 /// Everything the operator may set.
 pub mod config;
+/// A demonstration without any key.
+pub mod demo;
 /// Checks of a set-up, from the outside.
 pub mod doctor;
 /// What every request passes: its id, its caller, the limits, the counters.

@@ -1,5 +1,6 @@
 //! The flags, and nothing else: what they mean is decided by the commands.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
@@ -27,6 +28,12 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     Keys(KeysArgs),
     Doctor(DoctorArgs),
+    Run(RunArgs),
+    /// Shows how a looping agent is steered, in ten seconds and without any key.
+    ///
+    /// The agent and the model are scripts; the gateway between them is the real one. Everything happens on this
+    /// machine, in memory, and nothing is kept.
+    Demo,
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
@@ -292,6 +299,48 @@ pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) data: DataArgs,
 }
+
+/// Runs a command with the gateway between it and its provider.
+///
+/// Starts a gateway on a free port of this machine, tells only the command about it, and ends with it. The command keeps
+/// its terminal, its keys and its exit code; at the end, what happened is told on standard error. Logs go to `run.log` in
+/// the data folder.
+#[derive(Debug, Args)]
+#[command(after_long_help = AFTER_RUN)]
+pub(crate) struct RunArgs {
+    /// Use this running server instead of starting a gateway.
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+
+    /// The key of that server; otherwise `REASONBLOCKS_API_KEY`.
+    #[arg(long, value_name = "KEY", requires = "url")]
+    pub(crate) key: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+
+    /// The command and its arguments, after `--`.
+    #[arg(required = true, last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+const AFTER_RUN: &str = "\
+Set for the command alone:
+  ANTHROPIC_BASE_URL, ANTHROPIC_API_BASE, OPENAI_BASE_URL, OPENAI_API_BASE
+  For `codex` also its provider entry, by `-c` settings.
+  An address that was set before is where the gateway forwards to.
+
+Exit codes:
+  that of the command; 128 and the signal's number if a signal ended it
+  127  there is no such command
+  126  it cannot be started
+
+Examples:
+  rb run -- claude
+  rb run -- codex exec 'Why does the build fail?'
+  RB_MODE=observe rb run -- python my_agent.py
+
+How each agent is set up: docs/agents/";
 
 const AFTER_SERVE: &str = "\
 Examples:

@@ -13,6 +13,8 @@ pub(crate) enum Exit {
     Missed,
     /// Something could not be read or done.
     Error,
+    /// As the command ended that was run.
+    Child(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -21,6 +23,7 @@ impl From<Exit> for ExitCode {
             Exit::Quiet => 0,
             Exit::Fired | Exit::Missed => 1,
             Exit::Error => 2,
+            Exit::Child(code) => code,
         })
     }
 }

@@ -32,6 +32,8 @@ fn main() -> ExitCode {
         Command::Serve(args) => commands::serve::run(&args, &mut out),
         Command::Keys(args) => commands::keys::run(&args, &mut out),
         Command::Doctor(args) => commands::doctor::run(&args, &mut out),
+        Command::Run(args) => commands::run::run(&args, &mut out),
+        Command::Demo => commands::demo::run(&mut out),
     };
     let exit = ended.unwrap_or_else(|error| {
         out.error(&format!("{error:#}"));

@@ -118,6 +118,13 @@ impl Out {
         self.say(RED, "error", text);
     }
 
+    /// A text with styles, beside the result.
+    pub(crate) fn aside(&mut self, text: &str) {
+        let stderr = &mut self.stderr;
+        // Nobody is left to tell if standard error is gone.
+        drop(beside(self.bar.as_ref(), || stderr.write_all(text.as_bytes())));
+    }
+
     fn say(&mut self, style: Style, word: &str, text: &str) {
         let line = format!("{style}{word}{style:#}: {}\n", harmless(text));
         let stderr = &mut self.stderr;

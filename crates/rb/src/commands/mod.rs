@@ -2,11 +2,15 @@
 
 /// `rb check`: where did recorded runs go astray?
 pub(crate) mod check;
+/// `rb demo`: how a looping agent is steered, without any key.
+pub(crate) mod demo;
 /// `rb doctor`: what is wrong with a set-up?
 pub(crate) mod doctor;
 /// `rb keys`: the keys of a server.
 pub(crate) mod keys;
 /// `rb quality`: how good are the monitors on runs whose outcome is known?
 pub(crate) mod quality;
+/// `rb run`: a command with the gateway before its provider.
+pub(crate) mod run;
 /// `rb serve`: the server.
 pub(crate) mod serve;

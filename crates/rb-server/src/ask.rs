@@ -1,0 +1,65 @@
+//! A question to a running server, from a command of ours.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::Request;
+use hyper::header::AUTHORIZATION;
+use serde_json::Value;
+
+use crate::outbound;
+
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+/// A long run with all its steps.
+const BODY_BYTES_MAX: usize = 256 << 20;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    #[error("the address or the key cannot be written into a request")]
+    Unwritable,
+    #[error("the server does not answer: {0}")]
+    Silent(String),
+    #[error("the server says {status}: {said}")]
+    Refused { status: u16, said: String },
+}
+
+/// Asks the server at `url` for `path`.
+pub async fn get(url: &str, path: &str, key: Option<&str>) -> Result<Value, AskError> {
+    let mut request = Request::get(format!("{}{path}", url.trim_end_matches('/')));
+    if let Some(key) = key {
+        request = request.header(AUTHORIZATION, format!("Bearer {key}"));
+    }
+    let request = request.body(Full::new(Bytes::new())).map_err(|_| AskError::Unwritable)?;
+    let answer = async {
+        let answer =
+            outbound::client().request(request).await.map_err(|error| error.to_string())?;
+        let status = answer.status();
+        let body = Limited::new(answer.into_body(), BODY_BYTES_MAX).collect().await;
+        Ok::<_, String>((status, body.map_err(|error| error.to_string())?.to_bytes()))
+    };
+    let answer = tokio::time::timeout(ANSWERS_WITHIN, answer).await;
+    let (status, body) = answer
+        .unwrap_or_else(|_| Err(format!("nothing within {} seconds", ANSWERS_WITHIN.as_secs())))
+        .map_err(AskError::Silent)?;
+    let said: Value = serde_json::from_slice(&body).unwrap_or_default();
+    if status.is_success() {
+        return Ok(said);
+    }
+    let said = said["detail"].as_str().unwrap_or("nothing else").to_owned();
+    Err(AskError::Refused { status: status.as_u16(), said })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_is_not_there_is_told() {
+        let error = get("http://127.0.0.1:1", "/health", None).await.unwrap_err();
+        assert!(matches!(error, AskError::Silent(_)), "{error}");
+        let error = get("http://127.0.0.1:1", "/health", Some("a\nb")).await.unwrap_err();
+        assert!(matches!(error, AskError::Unwritable), "{error}");
+    }
+}

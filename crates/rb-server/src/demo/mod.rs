@@ -1,0 +1,186 @@
+//! A demonstration without any key: a scripted agent and a scripted model, and the real gateway between them. Everything
+//! is on loopback and in memory, and gone at the end.
+
+/// The agent's side.
+mod agent;
+/// The model's side.
+mod provider;
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rb_store::{RunKey, Scope, Store};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+pub use agent::TASK;
+pub use provider::MODEL;
+
+use self::agent::Agent;
+use self::provider::Provider;
+use crate::app::{App, Shared, StartError};
+use crate::auth::ORG_DEFAULT;
+use crate::config::{ConfigError, RawConfig};
+use crate::gateway::Mode;
+
+/// Why there was nothing to see.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    #[error("no port of this machine can be listened on: {0}")]
+    Listen(#[from] std::io::Error),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Store(#[from] rb_store::StoreError),
+    #[error("a call through the gateway failed: {0}")]
+    Call(String),
+}
+
+/// One call of the agent, as it happens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beat {
+    /// Counted from 1.
+    pub call: u32,
+    /// What the model received from us with this call for the first time.
+    pub told: Vec<Told>,
+    pub thought: String,
+    /// The tool, what it was given, and what it answered; `None` at the end.
+    pub tool: Option<(String, String, String)>,
+}
+
+/// What the gateway put into a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// Standing rules of the library, at the beginning.
+    Rules(String),
+    /// Guidance of a monitor.
+    Guidance(String),
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Tally {
+    pub calls: u32,
+    pub tokens: u64,
+    pub cost_usd: f64,
+    /// The monitors that fired.
+    pub fired: Vec<String>,
+    /// The call with which guidance came first, and its text.
+    pub guidance: Option<(u32, String)>,
+}
+
+impl Told {
+    fn new(text: &str) -> Self {
+        let text = text.to_owned();
+        if text.contains(provider::SPEAKER) { Self::Guidance(text) } else { Self::Rules(text) }
+    }
+}
+
+/// More steps than the script has.
+const STEPS_MAX: u32 = 100;
+
+/// Locked for a line, never over an await.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The stage: a provider and a gateway, on ports of their own.
+pub struct Stage {
+    provider: Arc<Provider>,
+    app: Shared,
+    store: Arc<dyn Store>,
+    url: String,
+    /// Dropped at the end, which ends both servers.
+    _ends: [oneshot::Sender<()>; 2],
+}
+
+impl Stage {
+    /// Starts both servers.
+    pub async fn build() -> Result<Self, DemoError> {
+        let provider = Arc::new(Provider::default());
+        let (upstream, listener) = loopback().await?;
+        let routes = provider::routes(Arc::clone(&provider));
+        let (provider_ends, ended) = oneshot::channel::<()>();
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = axum::serve(listener, routes) => {}
+                _ = ended => {}
+            }
+        });
+        let mut raw = RawConfig { listen: "127.0.0.1:0".to_owned(), ..RawConfig::default() };
+        raw.gateway.anthropic = upstream;
+        let store = rb_store::open("sqlite::memory:").await?;
+        let app = App::new(raw.check()?, Arc::clone(&store)).await?;
+        let (url, listener) = loopback().await?;
+        let (gateway_ends, ended) = oneshot::channel::<()>();
+        let served = Shared::clone(&app);
+        tokio::spawn(crate::serve(served, listener, async { drop(ended.await) }));
+        Ok(Self { provider, app, store, url, _ends: [provider_ends, gateway_ends] })
+    }
+
+    /// Plays the agent once, telling each call as it happens.
+    pub async fn play(&self, mode: Mode, mut tell: impl FnMut(&Beat)) -> Result<Tally, DemoError> {
+        let run_id = format!("demo-{}", mode.name());
+        let mut agent = Agent::new(&self.url, &run_id, mode);
+        let mut tally = Tally::default();
+        let mut told_before = 0;
+        while let Some(call) = agent.call().await? {
+            tally.calls += 1;
+            let all = self.provider.told();
+            let told: Vec<Told> =
+                all.iter().skip(told_before).map(|text| Told::new(text)).collect();
+            told_before = all.len();
+            for told in &told {
+                if let (Told::Guidance(text), None) = (told, &tally.guidance) {
+                    tally.guidance = Some((tally.calls, text.clone()));
+                }
+            }
+            tell(&Beat { call: tally.calls, told, thought: call.thought, tool: call.tool });
+        }
+        self.app.gateway.settled().await;
+        let run = RunKey { org: ORG_DEFAULT.to_owned(), run_id };
+        if let Some(row) = self.store.run(&Scope::org(&run.org), &run.run_id).await? {
+            tally.tokens = row.tokens.total;
+            tally.cost_usd = row.cost_usd;
+        }
+        let steps = self.store.steps(&run, 0, STEPS_MAX).await?;
+        let fired: BTreeSet<String> = steps.into_iter().flat_map(|step| step.fired).collect();
+        tally.fired = fired.into_iter().collect();
+        Ok(tally)
+    }
+}
+
+/// A free port of this machine.
+async fn loopback() -> Result<(String, TcpListener), std::io::Error> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    Ok((format!("http://{}", listener.local_addr()?), listener))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn guidance_ends_the_loop_and_nothing_else_does() {
+        let stage = Stage::build().await.unwrap();
+        let plain = stage.play(Mode::Observe, |_| {}).await.unwrap();
+        let steered = stage.play(Mode::Steer, |_| {}).await.unwrap();
+        assert_eq!(plain.guidance, None);
+        let (at, text) = steered.guidance.clone().unwrap();
+        assert!(at < steered.calls && !text.is_empty(), "{steered:?}");
+        assert!(
+            steered.calls < plain.calls && steered.tokens < plain.tokens,
+            "{plain:?} {steered:?}"
+        );
+        assert!(
+            0.0 < steered.cost_usd && steered.cost_usd < plain.cost_usd,
+            "{plain:?} {steered:?}"
+        );
+        assert!(!plain.fired.is_empty() && !steered.fired.is_empty(), "{plain:?} {steered:?}");
+        let again = Stage::build().await.unwrap().play(Mode::Steer, |_| {}).await.unwrap();
+        assert_eq!(again, steered, "it is the same every time");
+    }
+}

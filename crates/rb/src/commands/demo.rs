@@ -1,0 +1,161 @@
+//! `rb demo`: a scripted agent that loops, once left alone and once steered, without any key.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use anyhow::Result;
+use rb_server::demo::{Beat, MODEL, Stage, TASK, Tally, Told};
+use rb_server::gateway::Mode;
+
+use crate::exit::Exit;
+use crate::out::{BOLD, DIM, GREEN, Out, YELLOW, counted, grouped, harmless};
+
+/// A person can follow the calls at this pace; a program does not wait.
+const PACE: Duration = Duration::from_millis(180);
+const TEXT_WIDTH: usize = 92;
+
+pub(crate) fn run(out: &mut Out) -> Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let pace = if std::io::stdout().is_terminal() { PACE } else { Duration::ZERO };
+    runtime.block_on(show(out, pace))?;
+    out.finish()?;
+    Ok(Exit::Quiet)
+}
+
+async fn show(out: &mut Out, pace: Duration) -> Result<()> {
+    out.result(&format!(
+        "{BOLD}ReasonBlocks demo{BOLD:#}: the agent and the model are scripts on this machine; the gateway between them is \
+         the real one.\nNo key, no network, and nothing is kept.\n\nThe task: {TASK}\n"
+    ))?;
+    let stage = Stage::build().await?;
+    out.result(&format!("\n{BOLD}1. Left alone{BOLD:#} {DIM}(mode `observe`){DIM:#}\n"))?;
+    let alone = stage.play(Mode::Observe, |beat| tell(out, beat, pace)).await?;
+    out.result(&format!("\n{BOLD}2. Steered{BOLD:#} {DIM}(mode `steer`){DIM:#}\n"))?;
+    let steered = stage.play(Mode::Steer, |beat| tell(out, beat, pace)).await?;
+    out.result(&side_by_side(&alone, &steered))?;
+    out.result(NEXT)?;
+    Ok(())
+}
+
+fn tell(out: &mut Out, beat: &Beat, pace: Duration) {
+    // A reader that has gone away is noticed at the end.
+    drop(out.result(&line(beat)));
+    drop(out.finish());
+    std::thread::sleep(pace);
+}
+
+fn line(beat: &Beat) -> String {
+    let mut text = String::new();
+    for told in &beat.told {
+        match told {
+            Told::Rules(rules) => {
+                let count = rules.lines().filter(|line| line.starts_with("ALWAYS")).count();
+                let count = counted(count as u64, "standing rule");
+                let _ = write!(
+                    text,
+                    "      {DIM}{count} of the starter library reach the model{DIM:#}\n"
+                );
+            }
+            Told::Guidance(guidance) => {
+                let _ = write!(text, "      {YELLOW}guidance reaches the model:{YELLOW:#}\n");
+                for line in wrapped(guidance, TEXT_WIDTH) {
+                    let _ = write!(text, "      {YELLOW}|{YELLOW:#} {line}\n");
+                }
+            }
+        }
+    }
+    match &beat.tool {
+        Some((tool, given, result)) => {
+            let result = result.lines().last().unwrap_or_default();
+            let _ = write!(
+                text,
+                "  {:>2}  {tool}({})  {DIM}-> {}{DIM:#}\n",
+                beat.call,
+                harmless(given),
+                harmless(result)
+            );
+        }
+        None => {
+            let _ = write!(
+                text,
+                "  {:>2}  {GREEN}answer:{GREEN:#} {}\n",
+                beat.call,
+                harmless(&beat.thought)
+            );
+        }
+    }
+    text
+}
+
+fn side_by_side(alone: &Tally, steered: &Tally) -> String {
+    let rows = [
+        ("calls to the model", grouped(alone.calls.into()), grouped(steered.calls.into())),
+        ("tokens (4 bytes each)", grouped(alone.tokens), grouped(steered.tokens)),
+        ("cost at list price", dollars(alone.cost_usd), dollars(steered.cost_usd)),
+        ("guidance came", came(alone), came(steered)),
+        ("fired", alone.fired.join(", "), steered.fired.join(", ")),
+    ];
+    let wide = |pick: fn(&(&str, String, String)) -> usize| {
+        rows.iter().map(pick).max().unwrap_or_default()
+    };
+    let (first, second) =
+        (wide(|row| row.0.len()), wide(|row| row.1.len()).max("left alone".len()));
+    let mut text = format!("\n{BOLD}  {:first$}  {:second$}  steered{BOLD:#}\n", "", "left alone");
+    for (name, left, right) in &rows {
+        let _ = write!(text, "  {name:first$}  {left:second$}  {right}\n");
+    }
+    let _ = write!(
+        text,
+        "\n{DIM}Priced as {MODEL}. The scripted model heeds guidance; a real one is free to decide otherwise.{DIM:#}\n"
+    );
+    text
+}
+
+fn came(tally: &Tally) -> String {
+    tally
+        .guidance
+        .as_ref()
+        .map_or_else(|| "never".to_owned(), |(call, _)| format!("with call {call}"))
+}
+
+fn dollars(usd: f64) -> String {
+    format!("${usd:.4}")
+}
+
+/// Lines of at most so many characters, broken between words.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for paragraph in text.lines().filter(|line| !line.trim().is_empty()) {
+        let mut line = String::new();
+        for word in paragraph.split_whitespace() {
+            if !line.is_empty() && line.chars().count() + word.chars().count() >= width {
+                lines.push(std::mem::take(&mut line));
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(&harmless(word));
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+const NEXT: &str = "\nNow with your own agent:\n\n    \
+rb run -- claude                 # Claude Code, steered for this session\n    \
+rb run -- codex                  # Codex, with OPENAI_API_KEY set\n    \
+rb run -- python my_agent.py     # anything that heeds ANTHROPIC_BASE_URL or OPENAI_BASE_URL\n    \
+RB_MODE=observe rb run -- claude # watches, changes nothing\n\n\
+How each agent is set up: docs/agents/\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_between_words() {
+        assert_eq!(wrapped("one two three\n\nfour", 9), ["one two", "three", "four"]);
+        assert_eq!(wrapped("averyverylongword b", 5), ["averyverylongword", "b"]);
+    }
+}
