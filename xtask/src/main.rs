@@ -32,8 +32,11 @@ cargo xtask <command>
                     tools fmt clippy tests python sdk schema clients tidy gen docs hygiene
   tidy              the house rules alone
   gen [--check]     write the generated pages, or say which of them are stale
+  bench cache [DATA]
+                    what steering costs the providers' prompt caches, over recorded or made-up runs
   bench engine      time per step, here and in the public Python package
   bench server      requests per second, here and in a minimal Python server
+  bench gateway     what the gateway adds to a call, beside nginx and LiteLLM
   bench wire        how fast requests and answers are looked at
   bench python      what our middleware adds to a model call, and what the public one adds
 ";
@@ -60,7 +63,10 @@ fn run(args: &[&str]) -> Result<ExitCode> {
         ["tidy"] => test::run(&["tidy", "hygiene"]),
         ["gen"] => generate::write().map(|()| ExitCode::SUCCESS),
         ["gen", "--check"] => test::run(&["gen"]),
+        ["bench", "cache"] => bench::cache::run(None).map(|()| ExitCode::SUCCESS),
+        ["bench", "cache", data] => bench::cache::run(Some(data)).map(|()| ExitCode::SUCCESS),
         ["bench", "engine"] => bench::engine::run().map(|()| ExitCode::SUCCESS),
+        ["bench", "gateway"] => bench::gateway::run().map(|()| ExitCode::SUCCESS),
         ["bench", "server"] => bench::server::run().map(|()| ExitCode::SUCCESS),
         ["bench", "wire"] => bench::wire::run().map(|()| ExitCode::SUCCESS),
         ["bench", "python"] => package::bench().map(|()| ExitCode::SUCCESS),

@@ -19,6 +19,10 @@ pub(super) struct Load {
     pub(super) seconds: f64,
     /// Of each request, in seconds, sorted.
     pub(super) latencies: Vec<f64>,
+    /// Until the first byte of each answer's body, in seconds, sorted.
+    pub(super) first_bytes: Vec<f64>,
+    /// Between the chunks of answers that come in chunks, in seconds, sorted.
+    pub(super) gaps: Vec<f64>,
 }
 
 impl Load {
@@ -29,7 +33,35 @@ impl Load {
 
     /// The latency that so many of a hundred requests stayed below.
     pub(super) fn percentile(&self, percent: usize) -> f64 {
-        self.latencies.get(self.latencies.len() * percent / 100).copied().unwrap_or(f64::NAN)
+        percentile(&self.latencies, percent)
+    }
+}
+
+/// The number that so many of a hundred stay below.
+pub(super) fn percentile(sorted: &[f64], percent: usize) -> f64 {
+    sorted.get(sorted.len() * percent / 100).copied().unwrap_or(f64::NAN)
+}
+
+/// What one connection saw.
+#[derive(Default)]
+struct Seen {
+    latencies: Vec<f64>,
+    first_bytes: Vec<f64>,
+    gaps: Vec<f64>,
+}
+
+impl Seen {
+    fn add(&mut self, other: Self) {
+        self.latencies.extend(other.latencies);
+        self.first_bytes.extend(other.first_bytes);
+        self.gaps.extend(other.gaps);
+    }
+
+    fn sorted(mut self) -> Self {
+        for list in [&mut self.latencies, &mut self.first_bytes, &mut self.gaps] {
+            list.sort_by(f64::total_cmp);
+        }
+        self
     }
 }
 
@@ -42,7 +74,7 @@ pub(super) fn run(
 ) -> Result<Load> {
     let is_over = AtomicBool::new(false);
     let begun = Instant::now();
-    let latencies = thread::scope(|scope| {
+    let seen = thread::scope(|scope| {
         let workers: Vec<_> = connections
             .into_iter()
             .map(|requests| {
@@ -52,19 +84,18 @@ pub(super) fn run(
             .collect();
         thread::sleep(duration);
         is_over.store(true, Ordering::Relaxed);
-        let mut all = Vec::new();
+        let mut all = Seen::default();
         for worker in workers {
             match worker.join() {
-                Ok(latencies) => all.extend(latencies?),
+                Ok(seen) => all.add(seen?),
                 Err(_) => bail!("a connection of the load ended in a panic"),
             }
         }
         Ok(all)
     });
-    let mut latencies = latencies?;
     let seconds = begun.elapsed().as_secs_f64();
-    latencies.sort_by(f64::total_cmp);
-    Ok(Load { seconds, latencies })
+    let Seen { latencies, first_bytes, gaps } = seen?.sorted();
+    Ok(Load { seconds, latencies, first_bytes, gaps })
 }
 
 fn one(
@@ -72,9 +103,9 @@ fn one(
     mut requests: Requests,
     is_over: &AtomicBool,
     pace: Option<Duration>,
-) -> Result<Vec<f64>> {
+) -> Result<Seen> {
     let mut connection = Connection::open(server)?;
-    let mut latencies = Vec::new();
+    let mut seen = Seen::default();
     let mut due = Instant::now();
     while !is_over.load(Ordering::Relaxed) {
         let Some(request) = requests() else { break };
@@ -83,13 +114,17 @@ fn one(
             due += pace;
         }
         let begun = Instant::now();
-        let (status, body) = connection.call(&request)?;
-        latencies.push(begun.elapsed().as_secs_f64());
-        if status / 100 != 2 {
-            bail!("the server answered {status}: {}", String::from_utf8_lossy(&body));
+        let reply = connection.ask(&request)?;
+        let since = |moment: Instant| moment.duration_since(begun).as_secs_f64();
+        seen.latencies.push(begun.elapsed().as_secs_f64());
+        seen.first_bytes.extend(reply.chunks.first().copied().map(since));
+        let gap = |pair: &[Instant]| pair[1].duration_since(pair[0]).as_secs_f64();
+        seen.gaps.extend(reply.chunks.windows(2).map(gap));
+        if reply.status / 100 != 2 {
+            bail!("the server answered {}: {}", reply.status, String::from_utf8_lossy(&reply.body));
         }
     }
-    Ok(latencies)
+    Ok(seen)
 }
 
 /// One connection that is kept open.
@@ -107,25 +142,59 @@ impl Connection {
         Ok(Self { stream: BufReader::new(stream), line: String::new() })
     }
 
-    /// Sends a request and gives the status and the body of the reply, which must have a length.
+    /// Sends a request and gives the status and the body of the reply.
     pub(super) fn call(&mut self, request: &[u8]) -> Result<(u16, Vec<u8>)> {
+        self.ask(request).map(|reply| (reply.status, reply.body))
+    }
+
+    /// Sends a request and reads the reply, noting when each part of it came.
+    pub(super) fn ask(&mut self, request: &[u8]) -> Result<Reply> {
         self.stream.get_mut().write_all(request)?;
+        let (status, length) = self.head()?;
+        let mut reply = Reply { status, body: Vec::new(), chunks: Vec::new() };
+        match length {
+            Length::Known(length) => {
+                self.stream.fill_buf()?;
+                reply.chunks.push(Instant::now());
+                reply.body.resize(length, 0);
+                self.stream.read_exact(&mut reply.body)?;
+            }
+            Length::Chunks => while self.chunk(&mut reply)? {},
+        }
+        Ok(reply)
+    }
+
+    /// The status of a reply, and how its end is told.
+    pub(super) fn head(&mut self) -> Result<(u16, Length)> {
         let status = self.next_line()?.split(' ').nth(1).and_then(|status| status.parse().ok());
-        let mut length = 0;
+        let mut length = Length::Known(0);
         loop {
             let line = self.next_line()?;
             if line.is_empty() {
                 break;
             }
-            if let Some((name, value)) = line.split_once(':')
-                && name.eq_ignore_ascii_case("content-length")
-            {
-                length = value.trim().parse().context("the length of the reply")?;
+            let Some((name, value)) = line.split_once(':') else { continue };
+            if name.eq_ignore_ascii_case("content-length") {
+                length = Length::Known(value.trim().parse().context("the length of the reply")?);
+            } else if name.eq_ignore_ascii_case("transfer-encoding") {
+                length = Length::Chunks;
             }
         }
-        let mut body = vec![0; length];
-        self.stream.read_exact(&mut body)?;
-        Ok((status.context("the status of the reply")?, body))
+        Ok((status.context("the status of the reply")?, length))
+    }
+
+    /// Reads one chunk; `false` at the last.
+    fn chunk(&mut self, reply: &mut Reply) -> Result<bool> {
+        let line = self.next_line()?;
+        let length = usize::from_str_radix(line, 16).context("the length of a chunk")?;
+        if length > 0 {
+            reply.chunks.push(Instant::now());
+        }
+        let start = reply.body.len();
+        reply.body.resize(start + length + 2, 0);
+        self.stream.read_exact(&mut reply.body[start..])?;
+        reply.body.truncate(start + length);
+        Ok(length > 0)
     }
 
     fn next_line(&mut self) -> Result<&str> {
@@ -135,6 +204,19 @@ impl Connection {
         }
         Ok(self.line.trim_end())
     }
+}
+
+/// How the end of a reply is told.
+pub(super) enum Length {
+    Known(usize),
+    Chunks,
+}
+
+/// A reply, and when its parts came.
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) body: Vec<u8>,
+    chunks: Vec<Instant>,
 }
 
 /// A request with a JSON body.

@@ -8,7 +8,13 @@ pub(crate) mod wire;
 /// Requests a second of the server and of a minimal Python one.
 pub(crate) mod server;
 
+/// What steering costs the providers' prompt caches.
+pub(crate) mod cache;
+/// What the gateway adds to a call, beside nginx and LiteLLM.
+pub(crate) mod gateway;
+
 mod load;
+mod process;
 mod python;
 mod report;
 mod trace;

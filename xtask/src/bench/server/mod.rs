@@ -5,7 +5,7 @@
 //! SDKs send: the same run, longer by a step each time. Where the `FastAPI` server does not know a route, there is no
 //! figure beside ours. The servers run on the same two or more cores as the load.
 
-/// The servers as processes.
+/// The server beside ours.
 mod peers;
 
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::load::{self, Load, Requests};
+use super::process::Server;
 use super::trace::{Mix, OwnedStep, trace};
 use crate::out;
-use peers::Server;
 
 /// How long each figure is measured.
 const MEASURED_FOR: Duration = Duration::from_secs(4);
@@ -28,9 +28,9 @@ const GROWTH: usize = 20;
 const WRITERS: u32 = 64;
 
 pub(crate) fn run() -> Result<()> {
-    let ours = Server::ours()?;
+    let ours = Server::ours(&[])?;
     let idle = ours.resident_bytes()?;
-    let theirs = Server::theirs()?;
+    let theirs = peers::fastapi()?;
     out::say(
         "| what | rb serve, per second | p50 | p99 | p99 at half load | FastAPI, per second | ratio |",
     );

@@ -1,0 +1,226 @@
+//! `cargo xtask bench gateway`: what the gateway adds to a call, beside nginx as a plain reverse proxy and `LiteLLM`'s
+//! proxy, all before the same trivial provider and under the same load, on the same cores as that load.
+//!
+//! Requests are growing conversations, as agents send them: one more turn each time, under the name of a run, with the
+//! monitors at work and every step stored in `SQLite`. **Identical** is the same request again and again, which is less work.
+//! **Half load** is half of what our gateway does at most; the same pace goes to everybody, and to the provider alone.
+
+/// What stands beside our gateway.
+mod peers;
+/// Conversations as agents hold them.
+mod talk;
+/// A trivial provider.
+mod upstream;
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::load::{self, Load, Requests, percentile};
+use super::process::Server;
+use crate::{out, shell};
+use talk::Talk;
+use upstream::{HELD, PACED, PLAIN};
+
+/// How long each figure is measured.
+const MEASURED_FOR: Duration = Duration::from_secs(3);
+const CONNECTIONS: usize = 8;
+/// The sizes of bodies, and the turns by which a conversation grows around them.
+const SIZES: [(&str, usize, usize); 3] =
+    [("4 KB", 4_000, 3), ("100 KB", 100_000, 20), ("1 MB", 1_000_000, 20)];
+/// Streams that are held open at once to see what one of them needs.
+const HELD_STREAMS: u32 = 500;
+
+const OURS: &str = "/anthropic/v1/messages";
+const PLAIN_PATH: &str = "/v1/messages";
+
+/// Somebody that answers.
+struct Peer {
+    name: &'static str,
+    address: SocketAddr,
+    path: &'static str,
+    /// Too slow for the pace of the others.
+    is_slow: bool,
+}
+
+pub(crate) fn run() -> Result<()> {
+    if cfg!(debug_assertions) {
+        let args = ["run", "--quiet", "--release", "--package", "xtask", "--", "bench", "gateway"];
+        return shell::run(&mut shell::cargo(&args)?);
+    }
+    let provider = upstream::start()?;
+    let ours = peers::ours(provider)?;
+    let nginx = peers::nginx(provider)?;
+    let litellm = match peers::litellm(provider) {
+        Ok(litellm) => Some(litellm),
+        Err(error) => {
+            out::complain(&format!("no figures of LiteLLM: {error:#}"));
+            None
+        }
+    };
+    let peer = |name, address, path| Peer { name, address, path, is_slow: false };
+    let mut all = vec![
+        peer("rb", ours.address, OURS),
+        peer("provider alone", provider, PLAIN_PATH),
+        peer("nginx", nginx.address, PLAIN_PATH),
+    ];
+    all.extend(
+        litellm
+            .as_ref()
+            .map(|server| Peer { is_slow: true, ..peer("LiteLLM", server.address, PLAIN_PATH) }),
+    );
+    throughput(&all)?;
+    half_load(&all)?;
+    paced(&all)?;
+    memory(&ours)?;
+    out::say(&format!("load of the machine: {}", machine_load()));
+    Ok(())
+}
+
+fn machine_load() -> String {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    load.split(' ').take(3).collect::<Vec<_>>().join(" ")
+}
+
+/// Sends growing conversations to a peer.
+fn growing(peer: &Peer, talk: &Arc<Talk>, count: usize, pace: Option<Duration>) -> Result<Load> {
+    let connections: Vec<Requests> = (0..count).map(|_| talk.growing(peer.path)).collect();
+    load::run(peer.address, connections, MEASURED_FOR, pace)
+}
+
+/// Requests a second, as fast as they are answered.
+fn throughput(all: &[Peer]) -> Result<()> {
+    out::say(&format!("load of the machine: {}\n", machine_load()));
+    out::say("Requests a second, growing conversations; ours also with identical requests\n");
+    let names: Vec<&str> = all.iter().map(|peer| peer.name).collect();
+    out::say(&format!(
+        "| body | answer | {} | rb, identical | rb / nginx | rb / LiteLLM |",
+        names.join(" | ")
+    ));
+    out::say(&format!("|---|---{}|--:|--:|--:|", "|--:".repeat(names.len())));
+    for (size, bytes, turns) in SIZES {
+        for is_stream in [false, true] {
+            let talk = Arc::new(Talk::new(bytes, turns, PLAIN, is_stream));
+            let mut rates = Vec::new();
+            for peer in all {
+                rates.push(growing(peer, &talk, CONNECTIONS, None)?.per_second());
+            }
+            let identical: Vec<Requests> =
+                (0..CONNECTIONS).map(|_| talk.identical(all[0].path)).collect();
+            let identical = load::run(all[0].address, identical, MEASURED_FOR, None)?.per_second();
+            let cells: Vec<String> = rates.iter().map(|rate| format!("{rate:.0}")).collect();
+            let ratio = |at: usize| rates.get(at).map_or(f64::NAN, |theirs| rates[0] / theirs);
+            out::say(&format!(
+                "| {size} | {} | {} | {identical:.0} | {:.2} | {:.0} |",
+                if is_stream { "stream" } else { "whole" },
+                cells.join(" | "),
+                ratio(2),
+                ratio(3),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Latencies at half of what our gateway does at most.
+fn half_load(all: &[Peer]) -> Result<()> {
+    out::say("\nLatency at half load; added is what lies above the provider alone\n");
+    out::say(
+        "| body | answer | who | p50 | p99 | added p50 | added p99 | first byte p50 | first byte p99 |",
+    );
+    out::say("|---|---|---|--:|--:|--:|--:|--:|--:|");
+    for (size, bytes, turns) in SIZES {
+        for is_stream in [false, true] {
+            let talk = Arc::new(Talk::new(bytes, turns, PLAIN, is_stream));
+            let full = growing(&all[0], &talk, CONNECTIONS, None)?.per_second();
+            let connections = f64::from(u32::try_from(CONNECTIONS).unwrap_or(u32::MAX));
+            let pace = Duration::from_secs_f64(2.0 * connections / full);
+            let alone = growing(&all[1], &talk, CONNECTIONS, Some(pace))?;
+            for peer in all.iter().filter(|peer| !peer.is_slow) {
+                let seen = growing(peer, &talk, CONNECTIONS, Some(pace))?;
+                let added = |percent| ms(seen.percentile(percent) - alone.percentile(percent));
+                let first = |percent| ms(percentile(&seen.first_bytes, percent));
+                out::say(&format!(
+                    "| {size} | {} | {} | {} | {} | {} | {} | {} | {} |",
+                    if is_stream { "stream" } else { "whole" },
+                    peer.name,
+                    ms(seen.percentile(50)),
+                    ms(seen.percentile(99)),
+                    added(50),
+                    added(99),
+                    first(50),
+                    first(99),
+                ));
+            }
+        }
+    }
+    // One call at a time is all that the slow ones can be asked for.
+    for peer in all.iter().filter(|peer| peer.is_slow) {
+        for (size, bytes, turns) in SIZES {
+            let talk = Arc::new(Talk::new(bytes, turns, PLAIN, false));
+            let seen = growing(peer, &talk, 1, None)?;
+            out::say(&format!(
+                "| {size} | whole | {}, one call at a time | {} | {} | | | | |",
+                peer.name,
+                ms(seen.percentile(50)),
+                ms(seen.percentile(99))
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The gaps between the chunks of a stream whose provider pauses between events.
+fn paced(all: &[Peer]) -> Result<()> {
+    out::say(&format!(
+        "\nGaps between chunks, the provider pausing {} ms, 100 KB\n",
+        upstream::PAUSE.as_millis()
+    ));
+    out::say("| who | gap p50 | gap p99 | first byte p50 | first byte p99 |");
+    out::say("|---|--:|--:|--:|--:|");
+    let talk = Arc::new(Talk::new(100_000, 20, PACED, true));
+    for peer in all {
+        let seen = growing(peer, &talk, if peer.is_slow { 1 } else { CONNECTIONS }, None)?;
+        let [gap_50, gap_99] = [50, 99].map(|percent| ms(percentile(&seen.gaps, percent)));
+        let [first_50, first_99] =
+            [50, 99].map(|percent| ms(percentile(&seen.first_bytes, percent)));
+        out::say(&format!("| {} | {gap_50} | {gap_99} | {first_50} | {first_99} |", peer.name));
+    }
+    Ok(())
+}
+
+/// What one open stream of ours needs, with the run it belongs to.
+fn memory(ours: &Server) -> Result<()> {
+    let talk = Talk::new(4_000, 3, HELD, true);
+    let open = |from: u64, count: u32| {
+        let runs = from..from + u64::from(count);
+        runs.map(|run| hold(ours.address, &talk, run)).collect::<Result<Vec<_>>>()
+    };
+    let first = open(1 << 40, HELD_STREAMS / 5)?; // these pay for what stays
+    let before = ours.resident_bytes()?;
+    let more = open(1 << 41, HELD_STREAMS)?;
+    thread::sleep(Duration::from_secs(1)); // what is queued is written
+    let each = (ours.resident_bytes()? - before) / f64::from(HELD_STREAMS);
+    out::say(&format!(
+        "\nmemory for each of {} open streams, with its run: {:.1} KB",
+        first.len() + more.len(),
+        each / 1e3
+    ));
+    Ok(())
+}
+
+/// Opens a stream and leaves it open.
+fn hold(address: SocketAddr, talk: &Talk, run: u64) -> Result<TcpStream> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.write_all(&talk.request(OURS, run, 1))?;
+    stream.read_exact(&mut [0])?;
+    Ok(stream)
+}
+
+fn ms(seconds: f64) -> String {
+    format!("{:.2} ms", seconds * 1e3)
+}

@@ -1,0 +1,73 @@
+//! What stands beside our gateway: nginx as a plain reverse proxy and `LiteLLM`'s proxy, one worker each.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, Result};
+
+use super::upstream::{HELD, PACED, PLAIN};
+use crate::bench::process::{Server, free_address, fresh_folder};
+use crate::python::{self, Environment};
+use crate::shell;
+
+const LITELLM: Environment = Environment {
+    name: "bench-gateway",
+    requirements: "xtask/src/bench/gateway/requirements.txt",
+    pip: &[],
+};
+
+/// `rb serve` in front of the provider.
+pub(super) fn ours(upstream: SocketAddr) -> Result<Server> {
+    Server::ours(&[("RB_UPSTREAM_ANTHROPIC", format!("http://{upstream}"))])
+}
+
+/// nginx with one worker, connections to the provider kept open, nothing buffered to disk and nothing logged.
+pub(super) fn nginx(upstream: SocketAddr) -> Result<Server> {
+    if !shell::succeeds(shell::program("nginx")?.arg("-v")) {
+        python::apt(&["nginx-light"])?;
+    }
+    let (folder, address) = (fresh_folder("bench-nginx")?, free_address()?);
+    let settings = format!(
+        "daemon off; worker_processes 1; pid {at}/pid; error_log stderr crit;\n\
+         events {{ worker_connections 4096; }}\n\
+         http {{\n  access_log off; client_max_body_size 100m; client_body_buffer_size 4m;\n  \
+         client_body_temp_path {at}/body; proxy_temp_path {at}/proxy; fastcgi_temp_path {at}/f; uwsgi_temp_path {at}/u; scgi_temp_path {at}/s;\n  \
+         upstream provider {{ server {upstream}; keepalive 256; keepalive_requests 100000000; }}\n  \
+         server {{\n    listen {address}; keepalive_requests 100000000;\n    \
+         location = /health {{ return 200 'ok'; }}\n    \
+         location / {{ proxy_pass http://provider; proxy_http_version 1.1; proxy_set_header Connection ''; proxy_buffering off; }}\n  }}\n}}\n",
+        at = folder.display(),
+    );
+    let path = folder.join("nginx.conf");
+    std::fs::write(&path, settings)?;
+    let mut command = shell::program("nginx")?;
+    command.arg("-p").arg(&folder).arg("-c").arg(&path);
+    Server::start(command, address, Some(folder), "/health").context("nginx")
+}
+
+/// `LiteLLM`'s proxy with one worker, without a database.
+pub(super) fn litellm(upstream: SocketAddr) -> Result<Server> {
+    let (folder, address) = (fresh_folder("bench-litellm")?, free_address()?);
+    let models = [PLAIN, PACED, HELD].map(|model| {
+        format!(
+            "  - model_name: {model}\n    litellm_params:\n      model: anthropic/{model}\n      \
+             api_base: http://{upstream}\n      api_key: operator\n"
+        )
+    });
+    let settings = format!(
+        "model_list:\n{}general_settings:\n  master_key: operator\nlitellm_settings:\n  telemetry: false\n",
+        models.concat()
+    );
+    let path = folder.join("config.yaml");
+    std::fs::write(&path, settings)?;
+    let python = LITELLM.install()?;
+    let mut command = shell::program(python.with_file_name("litellm"))?;
+    command
+        .arg("--config")
+        .arg(&path)
+        .args(["--host", "127.0.0.1", "--num_workers", "1", "--port"])
+        .arg(address.port().to_string())
+        .env("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        .env("LITELLM_LOG", "ERROR")
+        .stderr(std::process::Stdio::null());
+    Server::start(command, address, Some(folder), "/health/liveliness").context("LiteLLM")
+}

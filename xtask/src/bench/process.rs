@@ -1,0 +1,98 @@
+//! Servers as processes: started, waited for, and ended with the benchmark.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+
+use super::load::Connection;
+use crate::shell;
+
+const STARTS_WITHIN: Duration = Duration::from_secs(90);
+/// The load is one key; the limit is not what is measured.
+const NO_LIMIT: &str = "1000000000";
+
+/// A server that runs until it is dropped.
+pub(super) struct Server {
+    process: Child,
+    pub(super) address: SocketAddr,
+    /// Its data, deleted at the end.
+    data: Option<PathBuf>,
+}
+
+impl Server {
+    /// `rb serve`, built for release, on a database of its own, with what is set besides.
+    pub(super) fn ours(set: &[(&str, String)]) -> Result<Self> {
+        shell::run(&mut shell::cargo(&["build", "--release", "--quiet", "--package", "rb"])?)?;
+        let rb = shell::target()?.join("release").join("rb");
+        let data = fresh_folder("bench-server-data")?;
+        let address = free_address()?;
+        let mut command = shell::program(rb)?;
+        command.args(["serve", "--listen", &address.to_string(), "--data-dir"]).arg(&data);
+        command
+            .env("REASONBLOCKS_KEYS", "operator")
+            .env("RATE_LIMIT_PER_SEC", NO_LIMIT)
+            .env("RATE_LIMIT_BURST", NO_LIMIT)
+            .envs(set.iter().map(|(name, value)| (name, value)));
+        Self::start(command, address, Some(data), "/health")
+    }
+
+    /// Starts a server and waits until it answers at a path.
+    pub(super) fn start(
+        mut command: Command,
+        address: SocketAddr,
+        data: Option<PathBuf>,
+        alive: &str,
+    ) -> Result<Self> {
+        let process = command.stdout(Stdio::null()).spawn().context("cannot start a server")?;
+        let mut server = Self { process, address, data };
+        let begun = Instant::now();
+        let health = format!("GET {alive} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        loop {
+            let answered = Connection::open(address).and_then(|mut it| it.call(health.as_bytes()));
+            if let Ok((200, _)) = answered {
+                return Ok(server);
+            }
+            if server.process.try_wait()?.is_some() || begun.elapsed() > STARTS_WITHIN {
+                bail!("the server on {address} does not answer");
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// What it keeps in memory.
+    pub(super) fn resident_bytes(&self) -> Result<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix("kB")).map(str::trim);
+        Ok(kilobytes.context("its resident memory")?.parse::<f64>()? * 1024.0)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It is a child of ours and has nothing to lose.
+        drop(self.process.kill());
+        drop(self.process.wait());
+        if let Some(data) = &self.data {
+            drop(std::fs::remove_dir_all(data));
+        }
+    }
+}
+
+/// An empty folder under `target/`.
+pub(super) fn fresh_folder(name: &str) -> Result<PathBuf> {
+    let folder: &Path = &shell::target()?.join(name);
+    if folder.exists() {
+        std::fs::remove_dir_all(folder)?;
+    }
+    std::fs::create_dir_all(folder)?;
+    Ok(folder.to_owned())
+}
+
+pub(super) fn free_address() -> Result<SocketAddr> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+}
