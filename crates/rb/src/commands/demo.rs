@@ -52,15 +52,15 @@ fn line(beat: &Beat) -> String {
             Told::Rules(rules) => {
                 let count = rules.lines().filter(|line| line.starts_with("ALWAYS")).count();
                 let count = counted(count as u64, "standing rule");
-                let _ = write!(
+                let _ = writeln!(
                     text,
-                    "      {DIM}{count} of the starter library reach the model{DIM:#}\n"
+                    "      {DIM}{count} of the starter library reach the model{DIM:#}"
                 );
             }
             Told::Guidance(guidance) => {
-                let _ = write!(text, "      {YELLOW}guidance reaches the model:{YELLOW:#}\n");
+                let _ = writeln!(text, "      {YELLOW}guidance reaches the model:{YELLOW:#}");
                 for line in wrapped(guidance, TEXT_WIDTH) {
-                    let _ = write!(text, "      {YELLOW}|{YELLOW:#} {line}\n");
+                    let _ = writeln!(text, "      {YELLOW}|{YELLOW:#} {line}");
                 }
             }
         }
@@ -68,18 +68,18 @@ fn line(beat: &Beat) -> String {
     match &beat.tool {
         Some((tool, given, result)) => {
             let result = result.lines().last().unwrap_or_default();
-            let _ = write!(
+            let _ = writeln!(
                 text,
-                "  {:>2}  {tool}({})  {DIM}-> {}{DIM:#}\n",
+                "  {:>2}  {tool}({})  {DIM}-> {}{DIM:#}",
                 beat.call,
                 harmless(given),
                 harmless(result)
             );
         }
         None => {
-            let _ = write!(
+            let _ = writeln!(
                 text,
-                "  {:>2}  {GREEN}answer:{GREEN:#} {}\n",
+                "  {:>2}  {GREEN}answer:{GREEN:#} {}",
                 beat.call,
                 harmless(&beat.thought)
             );
@@ -103,11 +103,11 @@ fn side_by_side(alone: &Tally, steered: &Tally) -> String {
         (wide(|row| row.0.len()), wide(|row| row.1.len()).max("left alone".len()));
     let mut text = format!("\n{BOLD}  {:first$}  {:second$}  steered{BOLD:#}\n", "", "left alone");
     for (name, left, right) in &rows {
-        let _ = write!(text, "  {name:first$}  {left:second$}  {right}\n");
+        let _ = writeln!(text, "  {name:first$}  {left:second$}  {right}");
     }
-    let _ = write!(
+    let _ = writeln!(
         text,
-        "\n{DIM}Priced as {MODEL}. The scripted model heeds guidance; a real one is free to decide otherwise.{DIM:#}\n"
+        "\n{DIM}Priced as {MODEL}. The scripted model heeds guidance; a real one is free to decide otherwise.{DIM:#}"
     );
     text
 }

@@ -8,12 +8,16 @@
 
 /// What `rb check` says, to people and to programs.
 mod check;
+/// What `rb demo` shows.
+mod demo;
 /// Long runs, long files, closed pipes.
 mod limits;
 /// What `rb quality` says.
 mod quality;
 /// The same answers as the package that fixed the heuristic suite.
 mod reference;
+/// What `rb run` does with a child.
+mod run;
 /// Runs made up by chance.
 mod traces;
 

@@ -22,6 +22,8 @@ pub(super) struct Ran {
     pub(super) is_observed: bool,
     pub(super) steps: u64,
     pub(super) fired: BTreeMap<String, u64>,
+    /// Standing rules of the library that were told.
+    pub(super) rules: u64,
     /// On which step, and what.
     pub(super) said: Vec<(u64, String)>,
     pub(super) tokens: u64,
@@ -42,8 +44,7 @@ impl Ran {
             for monitor in &step.fired {
                 *ran.fired.entry(monitor.clone()).or_default() += 1;
             }
-            ran.said
-                .extend(step.injections.iter().map(|text| (step.step_index.into(), text.clone())));
+            ran.hear(step.step_index.into(), &step.injections, &step.intervention_texts);
         }
         ran
     }
@@ -63,9 +64,18 @@ impl Ran {
                 *ran.fired.entry(text(monitor)).or_default() += 1;
             }
             let at = step["step_index"].as_u64().unwrap_or_default();
-            ran.said.extend(list(&step["injections"]).iter().map(|said| (at, text(said))));
+            let texts = |name: &str| list(&step[name]).iter().map(text).collect::<Vec<String>>();
+            ran.hear(at, &texts("injections"), &texts("intervention_texts"));
         }
         ran
+    }
+
+    /// Takes what was said on a step: patterns by their names, advice in full. Standing rules are only counted.
+    fn hear(&mut self, step: u64, patterns: &[String], advice: &[String]) {
+        self.rules += patterns.iter().filter(|name| name.starts_with("[e3:")).count() as u64;
+        let found =
+            patterns.iter().filter(|name| name.starts_with("[e1:") || name.starts_with("[e2:"));
+        self.said.extend(found.chain(advice).map(|text| (step, text.clone())));
     }
 
     fn new(run_id: &str, model: &str, mode: Option<&Value>) -> Self {
@@ -97,9 +107,9 @@ pub(super) fn summary(runs: &[Ran], look: &Look<'_>) -> String {
     let cached: u64 = runs.iter().map(|run| run.cache_read).sum();
     let steps: u64 = runs.iter().map(|run| run.steps).sum();
     let cost: f64 = runs.iter().map(|run| run.cost_usd).sum();
-    let _ = write!(
+    let _ = writeln!(
         text,
-        "{}, {}, {} ({} from the cache), ${cost:.4}\n",
+        "{}, {}, {} ({} from the cache), ${cost:.4}",
         counted(runs.len() as u64, "run"),
         counted(steps, "step"),
         counted(tokens, "token"),
@@ -109,12 +119,12 @@ pub(super) fn summary(runs: &[Ran], look: &Look<'_>) -> String {
         text.push_str(&lines(run, look));
     }
     if runs.len() > RUNS_MAX {
-        let _ = write!(text, "  and {}\n", counted((runs.len() - RUNS_MAX) as u64, "more run"));
+        let _ = writeln!(text, "  and {}", counted((runs.len() - RUNS_MAX) as u64, "more run"));
     }
     if matches!(look, Look::Later) {
-        let _ = write!(
+        let _ = writeln!(
             text,
-            "  {DIM}`rb serve` on the same data folder answers these addresses{DIM:#}\n"
+            "  {DIM}`rb serve` on the same data folder answers these addresses{DIM:#}"
         );
     }
     text
@@ -137,28 +147,32 @@ fn lines(run: &Ran, look: &Look<'_>) -> String {
             .iter()
             .map(|(monitor, count)| format!("{} ×{count}", harmless(monitor)))
             .collect();
-        let _ = write!(text, "    fired  {}\n", fired.join(", "));
+        let _ = writeln!(text, "    fired  {}", fired.join(", "));
     }
     let word = if run.is_observed { "would have said" } else { "said" };
+    if run.rules > 0 {
+        let _ =
+            writeln!(text, "    {word}  {} of the library", counted(run.rules, "standing rule"));
+    }
     for (step, said) in run.said.iter().take(SAID_MAX) {
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        let _ = write!(
+        let _ = writeln!(
             text,
-            "    {YELLOW}{word}{YELLOW:#}  step {step}: {}\n",
+            "    {YELLOW}{word}{YELLOW:#}  step {step}: {}",
             short(&said, SAID_CHARS_MAX)
         );
     }
     if run.said.len() > SAID_MAX {
         let _ =
-            write!(text, "    and {}\n", counted((run.said.len() - SAID_MAX) as u64, "more time"));
+            writeln!(text, "    and {}", counted((run.said.len() - SAID_MAX) as u64, "more time"));
     }
     let path = format!("/v1/monitor/runs/{}", harmless(&run.run_id));
     match look {
         Look::There(url) => {
-            let _ = write!(text, "    {DIM}{url}{path}{DIM:#}\n");
+            let _ = writeln!(text, "    {DIM}{url}{path}{DIM:#}");
         }
         Look::Later => {
-            let _ = write!(text, "    {DIM}GET {path}{DIM:#}\n");
+            let _ = writeln!(text, "    {DIM}GET {path}{DIM:#}");
         }
     }
     text
@@ -175,7 +189,7 @@ mod tests {
             "run_id": "r1", "model": "m", "metadata": { "mode": "steer" }, "steps": [
                 { "step_index": 0, "tokens": 1200, "cost_usd": 0.5 },
                 { "step_index": 1, "tokens": 300, "cache_read_tokens": 200, "cost_usd": 0.25, "fired": ["semantic_loop"],
-                  "injections": ["Look\nelsewhere.\u{1b}[31m"] },
+                  "injections": ["[e3:rule]", "[e2:pattern]", "Look"], "intervention_texts": ["Look\nelsewhere.\u{1b}[31m"] },
             ],
         }))
     }
@@ -189,6 +203,8 @@ mod tests {
             "\nReasonBlocks  1 run, 2 steps, 1,500 tokens (200 from the cache), $0.7500\n  \
              r1  m  2 steps, 1,500 tokens, $0.7500\n    \
              fired  semantic_loop ×1\n    \
+             said  1 standing rule of the library\n    \
+             said  step 1: [e2:pattern]\n    \
              said  step 1: Look elsewhere.\\u{1b}[31m\n    \
              http://host/v1/monitor/runs/r1\n"
         );
