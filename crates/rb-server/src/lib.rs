@@ -44,6 +44,8 @@ mod metrics;
 mod outbound;
 /// Ids in addresses.
 mod path;
+/// What a page may load.
+mod policy;
 /// Traces that grow.
 mod prefix;
 /// What tokens cost.
@@ -67,6 +69,8 @@ mod steering;
 /// A whole server to try requests on.
 #[cfg(test)]
 mod trial;
+/// Runs as people look at them.
+pub mod view;
 
 pub use api::openapi;
 pub use app::{App, Shared};
