@@ -18,6 +18,8 @@ mod cap;
 mod clock;
 /// Everything the operator may set.
 pub mod config;
+/// The pages at `/`.
+mod dashboard;
 /// Checks of a set-up, from the outside.
 pub mod doctor;
 /// What every request passes: its id, its caller, the limits, the counters.

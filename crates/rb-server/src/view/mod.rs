@@ -25,10 +25,12 @@ use std::borrow::Cow;
 
 use rb_engine::fsm::State;
 
+pub(crate) use index::{bar, or_dash};
 pub use index::{Listed, index};
 pub use judged::judged;
 pub use maud::Markup;
 pub use page::page;
+pub(crate) use run::outcome;
 pub use run::{run, title};
 pub use stored::stored;
 
