@@ -7,6 +7,7 @@ use rb_store::Store;
 use crate::auth::Keys;
 use crate::cap::Cap;
 use crate::config::Config;
+use crate::dashboard::visitor::Sessions;
 use crate::doorkeeper::Rates;
 use crate::events::{Events, RunsHeard};
 use crate::gateway::Gateway;
@@ -37,6 +38,7 @@ pub struct App {
     pub(crate) cap: Cap,
     pub(crate) recall: Recall,
     pub(crate) gateway: Gateway,
+    pub(crate) sessions: Sessions,
 }
 
 /// The state as handlers have it.
@@ -88,6 +90,7 @@ impl App {
             profiles: Profiles::default(),
             recall: Recall::default(),
             gateway,
+            sessions: Sessions::default(),
             store,
             config,
         }))

@@ -138,6 +138,28 @@ impl ApiError {
     }
 }
 
+impl ApiError {
+    /// The same for a person's eyes.
+    pub(crate) fn in_words(&self) -> (StatusCode, String) {
+        let said = match self {
+            Self::Unprocessable(faults) => {
+                faults.iter().map(|fault| fault.msg.as_str()).collect::<Vec<_>>().join("; ")
+            }
+            Self::BadRequest(_)
+            | Self::Unauthorized(_)
+            | Self::Forbidden(_)
+            | Self::NotFound(_)
+            | Self::MethodNotAllowed
+            | Self::Conflict(_)
+            | Self::TooLarge { .. }
+            | Self::TooManyRequests
+            | Self::Unavailable
+            | Self::Internal => self.detail(),
+        };
+        (self.status(), said)
+    }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = self.status();

@@ -20,6 +20,8 @@ mod cap;
 mod clock;
 /// Everything the operator may set.
 pub mod config;
+/// The pages at `/`.
+mod dashboard;
 /// A demonstration without any key.
 pub mod demo;
 /// Checks of a set-up, from the outside.
@@ -48,6 +50,8 @@ mod metrics;
 mod outbound;
 /// Ids in addresses.
 mod path;
+/// What a page may load.
+mod policy;
 /// Traces that grow.
 mod prefix;
 /// What tokens cost.
@@ -73,6 +77,8 @@ mod steering;
 /// A whole server to try requests on.
 #[cfg(test)]
 mod trial;
+/// Runs as people look at them.
+pub mod view;
 
 pub use api::openapi;
 pub use app::{App, Shared};

@@ -120,6 +120,15 @@ impl Trial {
         Reply { status: parts.status, headers: parts.headers, text, json }
     }
 
+    /// One request of a browser, which may be sent elsewhere.
+    pub(crate) async fn browse(&self, request: Request<Body>) -> Reply {
+        let response = self.router.clone().oneshot(slashes::encode(request)).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        Reply { status: parts.status, headers: parts.headers, text, json: Value::Null }
+    }
+
     pub(crate) async fn get(&self, path: &str, key: &str) -> Reply {
         self.call(&Method::GET, path, key, None).await
     }

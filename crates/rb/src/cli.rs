@@ -25,6 +25,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Check(CheckArgs),
     Quality(QualityArgs),
+    Report(ReportArgs),
+    Runs(RunsArgs),
+    Show(ShowArgs),
     Serve(ServeArgs),
     Keys(KeysArgs),
     Doctor(DoctorArgs),
@@ -196,6 +199,67 @@ impl PartArg {
     }
 }
 
+/// Draws runs as one page to read, print and pass on: what happened, where it went astray, and why.
+///
+/// The page is one file; it loads nothing and runs nothing. Of a folder, it lists all runs, the worst first, compares
+/// agents and models, and shows the worst runs in full.
+#[derive(Debug, Args)]
+#[command(after_long_help = AFTER_REPORT)]
+pub(crate) struct ReportArgs {
+    /// A transcript or a folder of them in any format of `rb check`, `-` for standard input, or the id of a stored run.
+    #[arg(value_name = "RUN|FILE|FOLDER")]
+    pub(crate) what: String,
+
+    /// The page; `-` for standard output.
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    pub(crate) output: PathBuf,
+
+    /// Which monitors watch.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) suite: SuiteArg,
+
+    /// At most so many runs are shown in full, the worst ones.
+    #[arg(long, value_name = "N", default_value_t = 25)]
+    pub(crate) runs_max: usize,
+
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+}
+
+/// Lists the runs in the store, newest first, one a line.
+#[derive(Debug, Args)]
+pub(crate) struct RunsArgs {
+    /// Only those of this agent.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+
+    /// Only those in which this monitor fired.
+    #[arg(long, value_name = "MONITOR")]
+    pub(crate) fired: Option<String>,
+
+    /// Only those with this text in their id, task or agent.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) search: Option<String>,
+
+    /// At most so many.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    pub(crate) count: u32,
+
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+}
+
+/// Shows a stored run in the terminal: one line a step, with what fired and what was said.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// The id of the run; `rb runs` lists them.
+    #[arg(value_name = "RUN")]
+    pub(crate) run_id: String,
+
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+}
+
 /// Where the server's data and settings are.
 #[derive(Debug, Args)]
 pub(crate) struct DataArgs {
@@ -341,6 +405,16 @@ Examples:
   RB_MODE=observe rb run -- python my_agent.py
 
 How each agent is set up: docs/agents/";
+
+const AFTER_REPORT: &str = "\
+Exit codes:
+  0  the page was written
+  2  an error: nothing to show, or a part that could not be read; the rest was drawn
+
+Examples:
+  rb report session.jsonl
+  rb report ~/.claude/projects/ -o yesterday.html
+  rb report run-42 --data-dir /var/lib/reasonblocks -o run-42.html";
 
 const AFTER_SERVE: &str = "\
 Examples:

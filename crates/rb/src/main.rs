@@ -29,6 +29,9 @@ fn main() -> ExitCode {
     let ended = match cli.command {
         Command::Check(args) => commands::check::run(&args, &mut out),
         Command::Quality(args) => commands::quality::run(&args, &mut out),
+        Command::Report(args) => commands::report::run(&args, &mut out),
+        Command::Runs(args) => commands::runs::list(&args, &mut out),
+        Command::Show(args) => commands::runs::show(&args, &mut out),
         Command::Serve(args) => commands::serve::run(&args, &mut out),
         Command::Keys(args) => commands::keys::run(&args, &mut out),
         Command::Doctor(args) => commands::doctor::run(&args, &mut out),

@@ -11,11 +11,11 @@ use std::sync::LazyLock;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::Shared;
+use crate::policy;
 
 const STYLE: &str = include_str!("docs/style.css");
 
@@ -24,10 +24,7 @@ static DOCUMENT: LazyLock<String> =
     LazyLock::new(|| serde_json::to_string(&super::openapi()).unwrap_or_default());
 static PAGE: LazyLock<(String, String)> = LazyLock::new(|| {
     let document: Value = serde_json::from_str(&DOCUMENT).unwrap_or_default();
-    let policy = format!(
-        "default-src 'none'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-        base64(&Sha256::digest(STYLE.as_bytes()))
-    );
+    let policy = format!("{}; frame-ancestors 'none'", policy::one_style(STYLE));
     (page::page(&document, STYLE), policy)
 });
 
@@ -57,33 +54,9 @@ async fn people() -> Response {
     (headers, page.as_str()).into_response()
 }
 
-/// As content security policies write hashes.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for three in bytes.chunks(3) {
-        let number = three.iter().fold(0, |number, byte| number << 8 | usize::from(*byte));
-        let number = number << (8 * (3 - three.len()));
-        for place in 0..4 {
-            let digit = DIGITS[number >> (18 - 6 * place) & 63];
-            text.push(if place > three.len() { '=' } else { char::from(digit) });
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_is_as_in_the_standard() {
-        for (bytes, text) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
-        {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-    }
 
     #[test]
     fn the_page_loads_nothing_and_shows_every_route() {

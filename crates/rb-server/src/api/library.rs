@@ -54,7 +54,7 @@ impl TierName {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct PatternOut {
+pub(crate) struct PatternOut {
     tier: String,
     pattern_id: String,
     /// Whose it is; empty for everybody's.
@@ -128,7 +128,7 @@ async fn list(
 
 /// A new pattern.
 #[derive(Debug, Deserialize, ToSchema)]
-pub(super) struct AddBody {
+pub(crate) struct AddBody {
     tier: TierName,
     /// A new one is made if it is left out.
     #[schema(max_length = 256)]
@@ -224,7 +224,7 @@ async fn put(app: &Shared, row: PatternRow) -> ApiResult<Json<PatternOut>> {
     (status = 201, body = PatternOut), (status = 403, body = Problem),
     (status = 409, body = Problem),
 ))]
-async fn add(
+pub(crate) async fn add(
     State(app): State<Shared>,
     caller: Caller,
     Body(body): Body<AddBody>,
@@ -259,14 +259,14 @@ async fn add(
 
 /// What changes; fields that are not named stay.
 #[derive(Debug, Deserialize, ToSchema)]
-pub(super) struct ChangeBody {
+pub(crate) struct ChangeBody {
     fields: Option<Map<String, Value>>,
     #[serde(flatten)]
     about: About,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct OwnerQuery {
+pub(crate) struct OwnerQuery {
     org_id: Option<String>,
 }
 
@@ -276,7 +276,7 @@ pub(super) struct OwnerQuery {
     (status = 200, body = PatternOut), (status = 403, body = Problem),
     (status = 404, body = Problem),
 ))]
-async fn change(
+pub(crate) async fn change(
     State(app): State<Shared>,
     caller: Caller,
     Path((tier, id)): Path<(String, String)>,
@@ -298,7 +298,7 @@ async fn change(
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Removed {
+pub(crate) struct Removed {
     /// `deleted`.
     status: &'static str,
     tier: &'static str,
@@ -310,7 +310,7 @@ pub(super) struct Removed {
     params(("tier" = TierName, Path), ("pattern_id" = String, Path), ("org_id" = Option<String>, Query)), responses(
     (status = 200, body = Removed), (status = 403, body = Problem), (status = 404, body = Problem),
 ))]
-async fn remove(
+pub(crate) async fn remove(
     State(app): State<Shared>,
     caller: Caller,
     Path((tier, pattern_id)): Path<(String, String)>,

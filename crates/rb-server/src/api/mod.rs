@@ -22,7 +22,7 @@ mod health;
 /// Keys, for the operator.
 mod keys;
 /// The library from outside.
-mod library;
+pub(crate) mod library;
 /// Who am I.
 mod me;
 /// Weights under a name.
@@ -57,7 +57,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::Shared;
 use crate::error::ApiError;
-use crate::{doorkeeper, gateway};
+use crate::{dashboard, doorkeeper, gateway};
 use axum::response::IntoResponse as _;
 
 /// The routes that need a caller.
@@ -96,6 +96,7 @@ pub(crate) fn router(app: Shared) -> Router {
         .merge(routes.clone())
         .nest("/v1", routes)
         .merge(gateway::routes())
+        .merge(dashboard::routes())
         .fallback(|| async {
             ApiError::NotFound("there is no such route; `/docs` lists the routes").into_response()
         })

@@ -10,7 +10,11 @@ pub(crate) mod doctor;
 pub(crate) mod keys;
 /// `rb quality`: how good are the monitors on runs whose outcome is known?
 pub(crate) mod quality;
+/// `rb report`: runs as a page to read.
+pub(crate) mod report;
 /// `rb run`: a command with the gateway before its provider.
 pub(crate) mod run;
+/// `rb runs` and `rb show`: what the store holds.
+pub(crate) mod runs;
 /// `rb serve`: the server.
 pub(crate) mod serve;

@@ -16,6 +16,8 @@ mod limits;
 mod quality;
 /// The same answers as the package that fixed the heuristic suite.
 mod reference;
+/// What `rb report`, `rb runs` and `rb show` make of runs.
+mod report;
 /// What `rb run` does with a child.
 mod run;
 /// Runs made up by chance.

@@ -57,7 +57,7 @@ async fn within(args: &RunArgs, out: &mut Out) -> Result<Exit> {
     let (mut gateway, version) = upstream::behind(settings.raw.gateway.clone(), variable);
     gateway.is_keyless = true;
     settings.raw.gateway = gateway;
-    settings.raw.listen = "127.0.0.1:0".to_owned();
+    "127.0.0.1:0".clone_into(&mut settings.raw.listen);
     let app = App::new(settings.raw.clone().check()?, Arc::clone(&store)).await?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .await

@@ -17,18 +17,17 @@ pub(super) fn behind(
     if gateway.anthropic == defaults.anthropic
         && let Some(url) = found(["ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"])
     {
-        gateway.anthropic = url.strip_suffix("/v1").unwrap_or(&url).to_owned();
+        url.strip_suffix("/v1").unwrap_or(&url).clone_into(&mut gateway.anthropic);
     }
     let mut version = "/v1";
     if gateway.openai == defaults.openai
         && let Some(url) = found(["OPENAI_BASE_URL", "OPENAI_API_BASE"])
     {
-        match url.strip_suffix("/v1") {
-            Some(host) => host.clone_into(&mut gateway.openai),
-            None => {
-                gateway.openai = url;
-                version = "";
-            }
+        if let Some(host) = url.strip_suffix("/v1") {
+            host.clone_into(&mut gateway.openai);
+        } else {
+            gateway.openai = url;
+            version = "";
         }
     }
     (gateway, version)

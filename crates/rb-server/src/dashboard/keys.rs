@@ -1,0 +1,105 @@
+//! Keys, for the operator: see, make, revoke.
+
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use rb_store::Change;
+
+use super::form::Form;
+use super::layout;
+use super::visitor::{Visitor, to};
+use crate::app::Shared;
+use crate::auth::ORG_DEFAULT;
+use crate::clock::{day_of, iso_day, now_ms};
+use crate::error::{ApiError, ApiResult};
+use crate::keys::{Kind, make};
+use crate::view::text::{line, name};
+
+const HERE: &str = "/ui/keys";
+const CHARS_MAX: usize = 128;
+
+fn operator(visitor: &Visitor) -> ApiResult<()> {
+    if visitor.caller.is_operator() {
+        return Ok(());
+    }
+    Err(ApiError::Forbidden(
+        "keys are managed by the operator: sign in with a key of `REASONBLOCKS_KEYS`",
+    ))
+}
+
+pub(super) async fn page(State(app): State<Shared>, visitor: Visitor) -> Response {
+    draw(&app, &visitor, None).await.unwrap_or_else(layout::problem)
+}
+
+async fn draw(app: &Shared, visitor: &Visitor, made: Option<&str>) -> ApiResult<Response> {
+    operator(visitor)?;
+    let keys = app.store.keys().await?;
+    let body = html! {
+        h1 { "Keys" }
+        @if let Some(secret) = made {
+            p.notice role="status" { "Keep it, it is shown this once: " code { (secret) } }
+        }
+        @if !visitor.is_signed_in { p.note { "This server is open to this machine. The first key closes it: from then on a key is needed, here too." } }
+        div.scroll tabindex="0" { table {
+            thead { tr { th { "name" } th { "key" } th { "organisation" } th { "project" } th { "made" } th {} } }
+            tbody { @for key in &keys {
+                tr {
+                    td { (name(&key.name)) }
+                    td { code { (name(&key.shown)) } }
+                    td { (name(&key.org)) }
+                    td { @if key.project.is_empty() { span.soft { "all" } } @else { (name(&key.project)) } }
+                    td.soft { (iso_day(day_of(key.created_ms))) }
+                    td { @if key.revoked_ms.is_some() { span.soft { "revoked" } } @else { (revoking(visitor, &key.key_id)) } }
+                }
+            } }
+        } }
+        h2 { "A new key" }
+        form.stack method="post" action=(HERE) {
+            (visitor.token())
+            label { "What it is for" input name="name" maxlength="128"; }
+            label { "Organisation" input name="org" value=(ORG_DEFAULT) maxlength="128"; }
+            label { "Project, if it is for one only" input name="project" maxlength="128"; }
+            div { button.main { "Make a key" } }
+        }
+    };
+    Ok(layout::page(visitor, HERE, "Keys", &body))
+}
+
+fn revoking(visitor: &Visitor, id: &str) -> Markup {
+    html! {
+        form method="post" action={ (HERE) "/revoke" } {
+            (visitor.token())
+            input type="hidden" name="id" value=(id);
+            button.plain { "Revoke" }
+        }
+    }
+}
+
+pub(super) async fn create(State(app): State<Shared>, visitor: Visitor, form: Form) -> Response {
+    let made = async {
+        operator(&visitor)?;
+        visitor.check(&form)?;
+        let field = |name: &str| line(form.get(name), CHARS_MAX);
+        let org = Some(field("org"))
+            .filter(|org| !org.is_empty())
+            .unwrap_or_else(|| ORG_DEFAULT.to_owned());
+        let (secret, row) = make(Kind::Live, &org, &field("project"), &field("name"))
+            .map_err(|_| ApiError::Internal)?;
+        app.store.apply(vec![Change::PutKey(Box::new(row))]).await?;
+        app.keys.forget();
+        draw(&app, &visitor, Some(&secret)).await
+    };
+    made.await.unwrap_or_else(layout::problem)
+}
+
+pub(super) async fn revoke(State(app): State<Shared>, visitor: Visitor, form: Form) -> Response {
+    let gone = async {
+        operator(&visitor)?;
+        visitor.check(&form)?;
+        let change = Change::RevokeKey { key_id: form.get("id").to_owned(), at_ms: now_ms() };
+        app.store.apply(vec![change]).await?;
+        app.keys.forget();
+        Ok(to(HERE))
+    };
+    gone.await.unwrap_or_else(layout::problem)
+}

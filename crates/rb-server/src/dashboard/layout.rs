@@ -1,0 +1,73 @@
+//! What all pages have around them: the head, the navigation, and the policy that they are held to.
+
+use axum::http::StatusCode;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::response::{Html, IntoResponse as _, Response};
+use maud::{DOCTYPE, Markup, html};
+
+use super::PAGES;
+use super::visitor::Visitor;
+use crate::error::ApiError;
+use crate::view::text::Shown;
+
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; \
+    img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// A page for a visitor. `path` is the page of the navigation that it belongs to.
+pub(super) fn page(visitor: &Visitor, path: &str, title: &str, body: &Markup) -> Response {
+    let pages = PAGES.iter().filter(|page| visitor.caller.is_operator() || !page.is_operators);
+    let top = html! {
+        a.skip href="#content" { "To the content" }
+        header.top {
+            nav aria-label="Pages" {
+                a.brand href="/" { "ReasonBlocks" }
+                @for page in pages {
+                    a.page href=(page.path) aria-current=[(page.path == path).then_some("page")] { (page.name) }
+                }
+                @if visitor.is_signed_in {
+                    form method="post" action="/ui/sign-out" { (visitor.token()) button.plain { "Sign out" } }
+                }
+            }
+        }
+    };
+    document(StatusCode::OK, title, &top, body)
+}
+
+/// A page for nobody in particular.
+pub(super) fn bare(status: StatusCode, title: &str, body: &Markup) -> Response {
+    document(status, title, &html! {}, body)
+}
+
+/// What could not be done, in words.
+#[expect(clippy::needless_pass_by_value, reason = "handlers end with it, and they own their error")]
+pub(super) fn problem(error: ApiError) -> Response {
+    let (status, said) = error.in_words();
+    let body = html! { h1 { "That did not work" } p { (Shown(&said, 2_000)) } p { a href="/" { "To the runs" } } };
+    bare(status, "Problem", &body)
+}
+
+fn document(status: StatusCode, title: &str, top: &Markup, body: &Markup) -> Response {
+    let whole = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (Shown(title, 120)) " – ReasonBlocks" }
+                link rel="stylesheet" href="/ui/style.css";
+                script src="/ui/live.js" defer {}
+            }
+            body { (top) main id="content" { (body) } }
+        }
+    };
+    let headers = [
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (CACHE_CONTROL, "no-store"),
+        (REFERRER_POLICY, "no-referrer"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (status, headers, Html(whole.into_string())).into_response()
+}

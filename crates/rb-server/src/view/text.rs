@@ -1,0 +1,144 @@
+//! Texts of others, made harmless: escaped, bounded, and with nothing invisible in them.
+
+use maud::{Escaper, Render};
+use std::fmt::Write as _;
+
+/// A text of which at most so many characters are shown.
+pub(crate) struct Shown<'a>(pub(crate) &'a str, pub(crate) usize);
+
+/// A name, which is shown whole unless it is absurd.
+pub(crate) fn name(text: &str) -> Shown<'_> {
+    Shown(text, NAME_CHARS_MAX)
+}
+
+const NAME_CHARS_MAX: usize = 200;
+
+impl Render for Shown<'_> {
+    fn render_to(&self, buffer: &mut String) {
+        let mut out = Escaper::new(buffer);
+        let end = self.0.char_indices().nth(self.1).map_or(self.0.len(), |(at, _)| at);
+        for c in self.0[..end].chars() {
+            let _ = match c {
+                '\r' => Ok(()), // a line break has its own character
+                c if is_invisible(c) => write!(out, "\\u{{{:x}}}", u32::from(c)),
+                c => out.write_char(c),
+            }; // a string takes everything
+        }
+        if end < self.0.len() {
+            let left = self.0.len() - end;
+            let _ = write!(out, " … ({} more not shown)", bytes(left));
+        }
+    }
+}
+
+/// What moves the cursor, turns the reading direction or hides; line breaks and tabs are fine.
+fn is_invisible(c: char) -> bool {
+    (c.is_control() && c != '\n' && c != '\t')
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// The first words of a text, on one line.
+pub(crate) fn line(text: &str, chars_max: usize) -> String {
+    let mut line = String::new();
+    let mut chars = 0;
+    // A word is looked at only as far as it can be shown: a line of ten megabytes is one word.
+    for word in text.split_whitespace() {
+        if chars > 0 {
+            line.push(' ');
+            chars += 1;
+        }
+        for c in word.chars() {
+            if chars >= chars_max {
+                line.push('…');
+                return line;
+            }
+            line.push(c);
+            chars += 1;
+        }
+    }
+    line
+}
+
+fn bytes(count: usize) -> String {
+    match count {
+        0..10_000 => format!("{count} bytes"),
+        10_000..10_000_000 => format!("{} kB", count / 1_000),
+        _ => format!("{} MB", count / 1_000_000),
+    }
+}
+
+/// A number with thin spaces between thousands.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// "1 step", "2 steps".
+pub(crate) fn counted(number: usize, what: &str) -> String {
+    let number = u64::try_from(number).unwrap_or(u64::MAX);
+    format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// Dollars, with as many digits as say something.
+pub(crate) fn dollars(usd: f64) -> String {
+    if usd > 0.0 && usd < 0.01 { format!("${usd:.4}") } else { format!("${usd:.2}") }
+}
+
+/// How long something took.
+pub(crate) fn duration(ms: i64) -> String {
+    let seconds = ms / 1_000;
+    match seconds {
+        0 => format!("{ms} ms"),
+        1..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {:02} min", seconds / 3_600, seconds / 60 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_escaped_bounded_and_visible() {
+        for (text, shown) in [
+            ("plain ünïcode ✓\n\tx", "plain ünïcode ✓\n\tx"),
+            ("<script>\"&", "&lt;script&gt;&quot;&amp;"),
+            ("\u{1b}[31mred\u{7}", "\\u{1b}[31mred\\u{7}"),
+            ("\u{202e}gpj.exe\r\n", "\\u{202e}gpj.exe\n"),
+            ("0123456789012345678901", "01234567890123456789 … (2 bytes more not shown)"),
+        ] {
+            assert_eq!(Shown(text, 20).render().0, shown);
+        }
+    }
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(line(" a\n b  c", 9), "a b c");
+        assert_eq!(line("abc def", 5), "abc d…");
+        assert_eq!((grouped(1_234_567), counted(1, "step")), ("1,234,567".into(), "1 step".into()));
+        assert_eq!(
+            (dollars(0.0), dollars(0.0042), dollars(12.3)),
+            ("$0.00".into(), "$0.0042".into(), "$12.30".into())
+        );
+        let cases = [(5, "5 ms"), (61_000, "1 min 01 s"), (7_260_000, "2 h 01 min")];
+        for (ms, shown) in cases {
+            assert_eq!(duration(ms), shown);
+        }
+        assert_eq!([9_999, 10_240, 10_000_000].map(bytes), ["9999 bytes", "10 kB", "10 MB"]);
+    }
+}

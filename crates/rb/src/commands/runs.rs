@@ -1,0 +1,106 @@
+//! `rb runs` and `rb show`: what the store holds, in the terminal.
+
+use anyhow::{Result, bail};
+use rb_server::iso;
+use rb_store::{OutcomeClass, RunFilter, RunRow, Scope, StepRow};
+
+use super::report::all_steps;
+use crate::cli::{RunsArgs, ShowArgs};
+use crate::exit::Exit;
+use crate::out::{BOLD, DIM, GREEN, Out, RED, YELLOW, counted, grouped, short};
+use crate::settings::Settings;
+
+const NAME_CHARS_MAX: usize = 28;
+const TASK_CHARS_MAX: usize = 60;
+
+pub(crate) fn list(args: &RunsArgs, out: &mut Out) -> Result<Exit> {
+    let settings = Settings::load(&args.data)?;
+    let filter = RunFilter {
+        agent_name: args.agent.clone(),
+        fired: args.fired.clone(),
+        text: args.search.clone(),
+        count_max: args.count,
+        ..RunFilter::default()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runs = runtime.block_on(async {
+        let store = settings.open().await?;
+        anyhow::Ok(store.runs(&Scope::default(), &filter).await?)
+    })?;
+    if runs.is_empty() {
+        out.note("no run fits; agents that are watched by `rb serve` appear here");
+    }
+    for run in &runs {
+        out.result(&run_line(run))?;
+    }
+    Ok(Exit::Quiet)
+}
+
+fn run_line(run: &RunRow) -> String {
+    let fired: Vec<_> =
+        run.fired.iter().map(|(monitor, steps)| format!("{monitor} {steps}")).collect();
+    let fired = match fired.as_slice() {
+        [] => String::new(),
+        fired => format!("  {YELLOW}{}{YELLOW:#}", short(&fired.join(", "), 80)),
+    };
+    let began: String = iso(run.started_ms).chars().take(16).collect();
+    format!(
+        "{DIM}{began}{DIM:#}  {BOLD}{:<NAME_CHARS_MAX$}{BOLD:#}  {}  {:>6}  {:.2}  {}{fired}\n",
+        short(&run.run.run_id, NAME_CHARS_MAX),
+        outcome(run.outcome.as_deref()),
+        grouped(run.step_count),
+        run.score_peak,
+        short(&run.task, TASK_CHARS_MAX),
+    )
+}
+
+fn outcome(outcome: Option<&str>) -> String {
+    let word = short(outcome.unwrap_or("running"), 12);
+    match OutcomeClass::of(outcome) {
+        OutcomeClass::Success => format!("{GREEN}{word:<12}{GREEN:#}"),
+        OutcomeClass::Failure => format!("{RED}{word:<12}{RED:#}"),
+        OutcomeClass::Other | OutcomeClass::Unfinished => format!("{word:<12}"),
+    }
+}
+
+pub(crate) fn show(args: &ShowArgs, out: &mut Out) -> Result<Exit> {
+    let settings = Settings::load(&args.data)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (run, steps) = runtime.block_on(async {
+        let store = settings.open().await?;
+        let Some(run) = store.run(&Scope::default(), &args.run_id).await? else {
+            bail!("there is no run `{}`; `rb runs` lists them", args.run_id);
+        };
+        let steps = all_steps(&*store, &run.run).await?;
+        Ok((run, steps))
+    })?;
+    out.result(&run_line(&run))?;
+    let spent = match run.tokens.total {
+        0 => String::new(),
+        tokens => format!(", {} tokens, ${:.4}", grouped(tokens), run.cost_usd),
+    };
+    out.result(&format!("{DIM}{}{spent}{DIM:#}\n\n", counted(run.step_count, "step")))?;
+    for step in &steps {
+        out.result(&step_lines(step))?;
+    }
+    Ok(Exit::Quiet)
+}
+
+fn step_lines(step: &StepRow) -> String {
+    let action = short(step.action.as_deref().unwrap_or("–"), 18);
+    let error = if step.is_error { format!("  {RED}error{RED:#}") } else { String::new() };
+    let mut lines = format!(
+        "{DIM}{:>5}{DIM:#}  {:.2}  {BOLD}{action:<18}{BOLD:#}  {}{error}\n",
+        step.step_index,
+        step.total_score,
+        short(&step.thought, TASK_CHARS_MAX),
+    );
+    for seen in &step.evidence {
+        let text = short(&seen.text, 160);
+        lines += &format!("             {YELLOW}{}{YELLOW:#} {text}\n", short(&seen.monitor, 40));
+    }
+    for said in &step.intervention_texts {
+        lines += &format!("             {GREEN}said{GREEN:#} {}\n", short(said, 160));
+    }
+    lines
+}

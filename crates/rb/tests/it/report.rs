@@ -1,0 +1,69 @@
+//! What `rb report`, `rb runs` and `rb show` make of runs.
+
+use std::fs;
+
+use crate::{line, run, told};
+
+const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sample.jsonl");
+
+/// The page without its style, a tag a line, as far as its words go.
+fn words(page: &str) -> String {
+    let body = page.split("</style>").nth(1).expect("a style");
+    let mut words = String::new();
+    for piece in body.split('<') {
+        let text = piece.split_once('>').map_or(piece, |(_, text)| text).trim();
+        if !text.is_empty() {
+            words.push_str(text);
+            words.push('\n');
+        }
+    }
+    words
+}
+
+#[test]
+fn the_sample_reads_well() {
+    let output = run(&["report", SAMPLE, "-o", "-"], b"");
+    let page = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(output.status.success());
+    // The path is this machine's.
+    insta::assert_snapshot!(words(&page.replace(SAMPLE, "docs/sample.jsonl")));
+}
+
+#[test]
+fn a_hostile_run_is_shown_harmlessly() {
+    let evil = "</pre><script>alert(1)</script>\u{1b}[2J\u{202e}";
+    let long = "x".repeat(10_000_000);
+    let steps = [
+        serde_json::json!({ "thought": evil, "action": evil, "action_input": evil, "observation": long }),
+        serde_json::json!({ "thought": long, "observation": evil }),
+    ];
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = folder.path().join("runs.jsonl");
+    fs::write(&input, line(evil, evil, &steps) + &line("calm", "success", &[])).expect("written");
+    let page = folder.path().join("out.html");
+    let output = run(
+        &["report", folder.path().to_str().expect("UTF-8"), "-o", page.to_str().expect("UTF-8")],
+        b"",
+    );
+    assert!(output.status.success(), "{}", told(&output));
+    let page = fs::read_to_string(page).expect("a page");
+    assert!(page.len() < 300_000, "{} bytes", page.len());
+    for forbidden in ["<script", "\u{1b}", "\u{202e}"] {
+        assert!(!page.contains(forbidden), "{forbidden:?}");
+    }
+    assert!(page.contains("2 runs"));
+}
+
+#[test]
+fn what_is_not_there_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path().to_str().expect("UTF-8");
+    for (args, words) in [
+        (vec!["report", "no-such-run", "--data-dir", folder], "neither a file nor a folder"),
+        (vec!["show", "no-such-run", "--data-dir", folder], "there is no run `no-such-run`"),
+        (vec!["runs", "--data-dir", folder], "no run fits"),
+    ] {
+        let output = run(&args, b"");
+        assert!(told(&output).contains(words), "{}", told(&output));
+    }
+}
