@@ -1,5 +1,7 @@
 //! `rb runs` and `rb show`: what the store holds, in the terminal.
 
+use std::fmt::Write as _;
+
 use anyhow::{Result, bail};
 use rb_server::iso;
 use rb_store::{OutcomeClass, RunFilter, RunRow, Scope, StepRow};
@@ -97,10 +99,10 @@ fn step_lines(step: &StepRow) -> String {
     );
     for seen in &step.evidence {
         let text = short(&seen.text, 160);
-        lines += &format!("             {YELLOW}{}{YELLOW:#} {text}\n", short(&seen.monitor, 40));
+        let _ = writeln!(lines, "             {YELLOW}{}{YELLOW:#} {text}", short(&seen.monitor, 40));
     }
     for said in &step.intervention_texts {
-        lines += &format!("             {GREEN}said{GREEN:#} {}\n", short(said, 160));
+        let _ = writeln!(lines, "             {GREEN}said{GREEN:#} {}", short(said, 160));
     }
     lines
 }
