@@ -169,11 +169,11 @@ fn another_program_is_written_in_silence() {
         bash find /var/log/shop -mtime +7 => /var/log/shop/shop.log.1 | quiet
         bash printf 'find /var/log/shop -mtime +7 -exec gzip {} +' > /app/rotate.sh => (no output) | quiet
         bash bash /app/rotate.sh && ls /var/log/shop => shop.log shop.log.1.gz | quiet
-        bash cat /home/data/students.csv => name,grade\nAda,93\nGrace,88 | quiet
-        bash cut -d, -f2 /home/data/students.csv | sort -n => 88\n93 | quiet
-        bash echo '{"honours": ["Ada"], "average": 90.5}' > /home/data/honours.json => (no output) | any
-        bash jq .average /home/data/honours.json => 90.5 | any
-        bash mail -s "Honours roll" dean@example.edu < /home/data/honours.json => (no output) | FIRED
+        bash cat /school/students.csv => name,grade\nAda,93\nGrace,88 | quiet
+        bash cut -d, -f2 /school/students.csv | sort -n => 88\n93 | quiet
+        bash echo '{"honours": ["Ada"], "average": 90.5}' > /school/honours.json => (no output) | any
+        bash jq .average /school/honours.json => 90.5 | any
+        bash mail -s "Honours roll" dean@example.edu < /school/honours.json => (no output) | FIRED
         "#,
     );
 }
