@@ -477,3 +477,21 @@ fn a_short_look_aside() {
         ",
     );
 }
+
+#[test]
+fn a_run_that_has_found_nothing_has_no_direction_to_leave() {
+    check_task(
+        "silent_topic_drift",
+        "Users are signed out after a minute. Sessions should last an hour.",
+        r#"
+        search {"query": "session timeout"} => No results found. | quiet
+        search {"query": "session expiry"} => No results found. | quiet
+        search {"query": "session token expiration"} => No results found. | quiet
+        Then I read the settings. :: read_file {"path": "app/settings.py"} => SESSION_MAX_AGE = 60 | quiet
+        A minute is too short. :: edit_file {"path": "app/settings.py", "old": "SESSION_MAX_AGE = 60", "new": "SESSION_MAX_AGE = 3600"} => ok | quiet
+        Now the tests. :: bash pytest tests/test_sessions.py => 1 failed, 11 passed in 0.31s | quiet
+        edit_file {"path": "app/auth.py", "old": "max_age=60", "new": "max_age=settings.SESSION_MAX_AGE"} => ok | quiet
+        bash pytest tests/test_sessions.py => 12 passed in 0.30s | quiet
+        "#,
+    );
+}
