@@ -15,7 +15,7 @@
 //! **State.** Filters for the names known and set aside, the names of the task, a direction, and a few numbers. Cost per
 //! step: its own text.
 //!
-//! **Blind spots.** Nothing is said without a task, nor in the first steps. Drift among things already seen; a detour of
+//! **Blind spots.** Nothing is said without a task, nor before the run has found something. Drift among things already seen; a detour of
 //! one or two steps; another case of the same kind whose names are all numbers.
 
 use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite};
@@ -40,8 +40,8 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     advice,
 };
 
-/// Steps that belong before the run has a direction of its own.
-const BELONGING_MIN: u32 = 3;
+/// Steps that belong, and did not come back with nothing, before the run has a direction of its own.
+const GROUND_MIN: u32 = 3;
 /// So many steps belong unseen after a new direction was asked for or announced.
 const NEW_DIRECTION: u32 = 6;
 /// Evidence of this much reads 0.6.
@@ -93,6 +93,8 @@ struct SilentTopicDrift {
     aside: SeenOnce,
     begun: bool,
     belonging: u32,
+    /// Those among them that did not come back with nothing.
+    ground: u32,
     /// Steps that still belong unseen.
     unseen: u32,
     /// How close to the task, and to one another, steps that belong have been.
@@ -137,7 +139,7 @@ impl Monitor for SilentTopicDrift {
         let named = self.named(step);
         let evidence = match scene.act.kind {
             // Whoever asks for something else is not drifting, and neither is a run that begins.
-            _ if self.unseen > 0 || self.belonging < BELONGING_MIN => -STEP_MAX - FOREIGN_MAX,
+            _ if self.unseen > 0 || self.ground < GROUND_MIN => -STEP_MAX - FOREIGN_MAX,
             Kind::Think | Kind::Message | Kind::Finish => 0.0,
             Kind::Edit
             | Kind::Change
@@ -229,6 +231,7 @@ impl SilentTopicDrift {
             self.known.learn(&text.prints);
         }
         self.belonging = self.belonging.saturating_add(1);
+        self.ground = self.ground.saturating_add(u32::from(!scene.found_nothing));
         let steps = self.belonging.min(USUAL_STEPS);
         let share = 1.0 / f64::from(steps);
         self.usual.task += share * (close.task - self.usual.task);
