@@ -99,7 +99,8 @@ fn step_lines(step: &StepRow) -> String {
     );
     for seen in &step.evidence {
         let text = short(&seen.text, 160);
-        let _ = writeln!(lines, "             {YELLOW}{}{YELLOW:#} {text}", short(&seen.monitor, 40));
+        let _ =
+            writeln!(lines, "             {YELLOW}{}{YELLOW:#} {text}", short(&seen.monitor, 40));
     }
     for said in &step.intervention_texts {
         let _ = writeln!(lines, "             {GREEN}said{GREEN:#} {}", short(said, 160));
