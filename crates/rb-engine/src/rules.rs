@@ -28,6 +28,8 @@ use crate::weights::Weights;
 pub struct RulesConfig {
     /// Which monitors watch.
     pub suite: SuiteChoice,
+    /// Whose advice is given where both suites watch.
+    pub voices: Voices,
     /// How much each counts.
     pub weights: Weights,
     /// Their budgets, caps and windows.
@@ -44,6 +46,16 @@ pub struct RulesConfig {
     pub routing: Routing,
     /// A limit on tokens, if there is one.
     pub budget: Option<TokenBudget>,
+}
+
+/// Whose advice is given where both suites watch. What fired is recorded either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Voices {
+    /// Everybody's: the documented behaviour.
+    #[default]
+    All,
+    /// The second suite's alone: the first counts and compares, and fires on most runs that go well.
+    Semantic,
 }
 
 /// Rules that could not work, in the words of the section concerned.

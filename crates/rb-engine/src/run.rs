@@ -19,7 +19,7 @@ use crate::record::{
     FIRST_CALL, PREVIEW_CHARS_MAX, Reply, SKIPPED_IN_FAST, StepRecord, Summary,
     THOUGHT_PREVIEW_CHARS_MAX,
 };
-use crate::rules::Rules;
+use crate::rules::{Rules, Voices};
 use crate::step::Step;
 use crate::text::{head, shown, tail};
 use crate::verdict::Verdict;
@@ -348,7 +348,7 @@ impl Run {
         if !self.gate.may_speak(self.calls, state) {
             return None;
         }
-        let voices = voices(&self.latest, &self.panel);
+        let voices = self.voices();
         let (monitor, text) = match &self.judge {
             Judge::Own => {
                 let mut advices = voices
@@ -363,6 +363,16 @@ impl Run {
             }
         };
         Some(Item::Advice { source: Source::Monitor, monitor, text })
+    }
+
+    /// The readings that may speak, the most serious first.
+    fn voices(&self) -> Vec<&Reading> {
+        let mut voices = ranked(&self.latest, &self.panel);
+        let watches = |suite: Suite| self.panel.monitors().any(|monitor| monitor.suite == suite);
+        if self.rules.config.voices == Voices::Semantic && watches(Suite::Semantic) {
+            voices.retain(|reading| reading.monitor.suite == Suite::Semantic);
+        }
+        voices
     }
 
     fn wrap_up_advice(&self) -> Option<Item> {
@@ -386,7 +396,7 @@ impl Run {
             Tier::E1 => (unwatched || self.gate.is_open(), E1_THOUGHTS, None),
             // Waits for a failure instead of being spent on the first step.
             Tier::E2 => {
-                let voices = voices(&self.latest, &self.panel);
+                let voices = self.voices();
                 let failure_type = voices.first().map(|reading| reading.monitor.failure_type);
                 (unwatched || failure_type.is_some(), E2_THOUGHTS, failure_type)
             }
@@ -443,16 +453,6 @@ fn ranked<'a>(assessment: &'a Assessment, panel: &Panel) -> Vec<&'a Reading> {
     let mut fired: Vec<&Reading> = assessment.fired().collect();
     fired.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
     fired
-}
-
-/// The readings that may speak, the most serious first. Where both suites watch, only the second does: the first counts
-/// and compares, and fires on most runs that go well.
-fn voices<'a>(assessment: &'a Assessment, panel: &Panel) -> Vec<&'a Reading> {
-    let suites = |suite: Suite| panel.monitors().any(|monitor| monitor.suite == suite);
-    let are_both = suites(Suite::Heuristic) && suites(Suite::Semantic);
-    let mut voices = ranked(assessment, panel);
-    voices.retain(|reading| !are_both || reading.monitor.suite == Suite::Semantic);
-    voices
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use rb_engine::budget::TokenBudget;
 use rb_engine::meaning::{Embedder, Vector};
 use rb_engine::monitors::{Assessment, Panel, Reading, SuiteChoice};
 use rb_engine::route::Routing;
-use rb_engine::rules::{Rules, RulesConfig};
+use rb_engine::rules::{Rules, RulesConfig, Voices};
 use rb_engine::step::StepIndex;
 use rb_engine::weights::Weights;
 use serde::{Deserialize, Serialize};
@@ -52,6 +52,7 @@ pub(crate) fn rules(suite: Suite, weights: Weights) -> Arc<Rules> {
 pub(crate) fn rules_of_run(weights: Weights, metadata: &Map<String, Value>) -> Arc<Rules> {
     checked(RulesConfig {
         weights,
+        voices: Voices::Semantic,
         budget: budget(metadata).ok().flatten(),
         routing: routing(metadata).unwrap_or_default(),
         ..RulesConfig::default()
