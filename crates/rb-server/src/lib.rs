@@ -1,8 +1,8 @@
 //! The server: the API that the public SDKs talk to, and what it needs to answer.
 //!
-//! [`serve`] is the way in: an [`App`] from a checked [`config::Config`] and a store, a listener, and a future that
-//! ends when the server should. Requests pass, from the outside in: [`slashes`] (ids with slashes), [`doorkeeper`]
-//! (request id, caller, limits, metrics), the routes in [`api`].
+//! `serve` is the way in: an `App` from a checked `config::Config` and a store, a listener, and a future that
+//! ends when the server should. Requests pass, from the outside in: `slashes` (ids with slashes), `doorkeeper`
+//! (request id, caller, limits, metrics), the routes in `api`.
 
 /// The routes, one file an area.
 mod api;

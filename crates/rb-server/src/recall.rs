@@ -1,11 +1,11 @@
 //! Findings by meaning: the findings of a codebase with their embeddings, kept in memory while they are asked for.
 //!
-//! **What a score is.** The calibrated similarity of [`rb_embed`]: how likely question and finding speak of the same
+//! **What a score is.** The calibrated similarity of `rb_embed`: how likely question and finding speak of the same
 //! thing. Clients ask for 0.25, or for the server's 0.5 if they ask for nothing, and both should be of use. Of 33
 //! questions to 16 findings (`recall/tests.rs`), 0.25 shows the right finding to 31 and 7 others beside; 0.5 shows it
 //! to 22 and nothing else. With the plain cosine 0.25 would show 25 others, and 0.5 two right ones less.
 //!
-//! **What is kept.** For each codebase asked for lately its findings and their vectors, up to [`BYTES_MAX`] in all;
+//! **What is kept.** For each codebase asked for lately its findings and their vectors, up to `BYTES_MAX` in all;
 //! the codebase that was not asked for the longest goes first. When its findings change, only those are embedded
 //! anew.
 

@@ -1,8 +1,8 @@
 //! Keeps what must not be lost: runs and their steps, patterns, findings, profiles, keys.
 //!
-//! One trait, [`Store`], and one suite of tests that every backend passes. What is written goes through one door,
-//! [`Store::apply`], as a list of [`Change`]s that take effect together; a change that was answered survives the end
-//! of the process. What is read has a method each, and a [`Scope`] that says whose rows the caller may see.
+//! One trait, `Store`, and one suite of tests that every backend passes. What is written goes through one door,
+//! `Store::apply`, as a list of `Change`s that take effect together; a change that was answered survives the end
+//! of the process. What is read has a method each, and a `Scope` that says whose rows the caller may see.
 //!
 //! **Promises.** No HTTP. No ids and no times are made here: the caller says which id, and when.
 

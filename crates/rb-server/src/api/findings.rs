@@ -1,6 +1,6 @@
 //! Findings: what agents learned about a codebase, stored and recalled by meaning.
 //!
-//! A codebase is often named `org/repo`; see [`crate::slashes`] for how that reaches these routes.
+//! A codebase is often named `org/repo`; see `crate::slashes` for how that reaches these routes.
 
 /// One of something, or a list.
 mod one_or_many;

@@ -1,7 +1,7 @@
 //! The gateway: any program that calls Anthropic or OpenAI is steered by changing its base URL.
 //!
-//! A request passes through three hands. [`watch`] finds out which run it belongs to and what is due; [`forward`] sends
-//! it, byte for byte but for what was put in; [`passing`] hands the answer back as it comes and reads along. If any of
+//! A request passes through three hands. `watch` finds out which run it belongs to and what is due; `forward` sends
+//! it, byte for byte but for what was put in; `passing` hands the answer back as it comes and reads along. If any of
 //! them fails, the request goes out as it came and the answer goes back as it came.
 
 /// What runs, keys and days may cost.

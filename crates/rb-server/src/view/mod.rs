@@ -1,7 +1,7 @@
 //! Runs as people look at them: from a run, stored or recorded, to HTML with its charts drawn as SVG.
 //!
-//! No IO: a [`RunView`] goes in, markup comes out. `rb report` puts it into one file, the dashboard into its pages.
-//! Whatever a run holds is written through [`text::Shown`], which escapes it, makes invisible characters visible and
+//! No IO: a `RunView` goes in, markup comes out. `rb report` puts it into one file, the dashboard into its pages.
+//! Whatever a run holds is written through `text::Shown`, which escapes it, makes invisible characters visible and
 //! cuts what is too long; the templates escape everything else.
 
 /// Pictures of a run.

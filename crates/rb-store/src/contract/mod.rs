@@ -1,7 +1,7 @@
 //! The suite that every backend passes: what the trait promises, one sentence a check.
 //!
-//! A backend's tests open an empty store for each of [`ALL`] and [`Check::hold`] it; what went wrong comes back as an
-//! error that says what was found and what was expected. [`recount`] is the same for sequences of changes
+//! A backend's tests open an empty store for each of `ALL` and `Check::hold` it; what went wrong comes back as an
+//! error that says what was found and what was expected. `recount` is the same for sequences of changes
 //! that somebody else makes up, such as a property test.
 
 /// Many callers at once.

@@ -1,12 +1,12 @@
 //! The embedded database: one SQLite file, one thread that writes, a few that read.
 //!
-//! **Layout.** [`writer`] owns the only connection that writes and commits for many callers at once; [`reader`] holds
+//! **Layout.** `writer` owns the only connection that writes and commits for many callers at once; `reader` holds
 //! the connections that read. Neither blocks the async runtime: both are threads behind a queue. Each kind of row has
-//! a file with its statements; [`migrate`] holds the schema together.
+//! a file with its statements; `migrate` holds the schema together.
 //!
 //! **Schema.** `migrations/sqlite/0001_first.sql` explains every table. Three things are worth knowing before reading
 //! a statement. Steps lie in the order they came in and are found by run and index.
-//! A run's row holds the sums over its steps ([`tally`]), kept exact by adding what a step brings and taking away what
+//! A run's row holds the sums over its steps (`tally`), kept exact by adding what a step brings and taking away what
 //! it brought before; lists, health and reports read runs and never steps. And a run's place in a list is
 //! `(started_ms, org, run_id)`, which every index over runs ends with, so that a page is read from where it begins.
 

@@ -1,4 +1,4 @@
-//! Whose rows a statement sees: the one place that turns a [`Scope`] into SQL.
+//! Whose rows a statement sees: the one place that turns a `Scope` into SQL.
 
 use rusqlite::types::Value;
 
