@@ -152,8 +152,13 @@ impl Keys {
         {
             return Ok(!any);
         }
-        // A revoked key still says that this server is not meant to be open.
-        let any = !store.keys().await?.is_empty();
+        // A revoked key still says that this server is not meant to be open. While the store is away, what was
+        // known stands.
+        let any = match (store.keys().await, known) {
+            (Ok(keys), _) => !keys.is_empty(),
+            (Err(_), Some((_, any))) => any,
+            (Err(error), None) => return Err(error.into()),
+        };
         *self.any.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), any));
         Ok(!any)
     }
@@ -190,14 +195,14 @@ impl Keys {
     }
 
     async fn row(&self, hash: &str, store: &dyn Store) -> ApiResult<Option<KeyRow>> {
-        let remembered = {
-            let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-            remembered.get(hash).filter(|(at, _)| at.elapsed() < BELIEVED_FOR).cloned()
+        let known =
+            self.remembered.lock().unwrap_or_else(PoisonError::into_inner).get(hash).cloned();
+        let row = match known {
+            Some((at, row)) if at.elapsed() < BELIEVED_FOR => return Ok(row),
+            // While the store is away, what was known stands: the agent's call must go out.
+            Some((_, row)) => store.key(hash).await.unwrap_or(row),
+            None => store.key(hash).await?,
         };
-        if let Some((_, row)) = remembered {
-            return Ok(row);
-        }
-        let row = store.key(hash).await?;
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         if remembered.len() >= REMEMBERED_MAX {
             remembered.clear();

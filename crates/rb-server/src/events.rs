@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rb_store::RunKey;
+use rb_store::{RunKey, Scope};
 use serde::Serialize;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::TryRecvError;
@@ -21,6 +21,14 @@ pub(crate) struct StepEvent {
     pub(crate) project_id: String,
     pub(crate) total_score: f64,
     pub(crate) fired: Vec<String>,
+}
+
+impl StepEvent {
+    /// Whether whoever has this scope may hear of it.
+    pub(crate) fn is_in(&self, scope: &Scope) -> bool {
+        scope.org.as_ref().is_none_or(|org| *org == self.org_id)
+            && scope.project.as_ref().is_none_or(|project| *project == self.project_id)
+    }
 }
 
 /// The way from whoever stores to whoever listens; gone once the server ends.
@@ -76,6 +84,37 @@ impl RunsHeard {
                 Err(TryRecvError::Lagged(_)) => {}
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return &self.runs,
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_hears_of_the_steps_of_others() {
+        let event = StepEvent {
+            run_id: "r".to_owned(),
+            step_index: 0,
+            org_id: "a".to_owned(),
+            project_id: "p".to_owned(),
+            total_score: 0.0,
+            fired: vec![],
+        };
+        let scope = |org: Option<&str>, project: Option<&str>| Scope {
+            org: org.map(str::to_owned),
+            project: project.map(str::to_owned),
+        };
+        for (org, project, hears) in [
+            (None, None, true),
+            (Some("a"), None, true),
+            (Some("a"), Some("p"), true),
+            (Some("b"), None, false),
+            (Some("a"), Some("q"), false),
+            (None, Some("q"), false),
+        ] {
+            assert_eq!(event.is_in(&scope(org, project)), hears, "{org:?} {project:?}");
         }
     }
 }

@@ -87,7 +87,7 @@ pub async fn serve(
             "the database was away at the end: some of what the gateway saw is not stored"
         );
     }
-    app.library.write_uses().await;
+    app.patterns.write_uses().await;
     Ok(())
 }
 

@@ -51,7 +51,7 @@ async fn look_up_one(app: &Shared, org: &str, model: &str, query: &Query) -> Opt
         model,
         top_k: query.top_k as usize,
     };
-    match app.library.find(&wanted).await {
+    match app.patterns.find(&wanted).await {
         Ok(matches) => Some(matches),
         Err(error) => {
             tracing::warn!(%error, "patterns could not be looked up");

@@ -10,6 +10,9 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressStyle};
 
+pub(crate) use rb_server::view::grouped;
+use rb_server::view::is_invisible;
+
 use crate::cli::Color;
 
 pub(crate) const BOLD: Style = Style::new().bold();
@@ -193,15 +196,7 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
 }
 
 fn is_harmful(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e0fff}')
+    matches!(c, '\n' | '\t') || is_invisible(c)
 }
 
 /// At most `max` characters, harmless.
@@ -212,19 +207,6 @@ pub(crate) fn short(text: &str, max: usize) -> String {
     }
     let kept: String = cut.chars().take(max.saturating_sub(1)).collect();
     format!("{}…", harmless(&kept))
-}
-
-/// A number with commas between thousands.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }
 
 /// "1 run", "2 runs", "1,000 runs".

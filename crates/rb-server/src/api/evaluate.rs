@@ -319,7 +319,7 @@ async fn speak_by_pattern(
         model,
         top_k: 1,
     };
-    let found = app.library.find(&wanted).await.unwrap_or_else(|error| {
+    let found = app.patterns.find(&wanted).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "patterns could not be looked up");
         app.metrics.failed_open.inc();
         Vec::new()
@@ -331,7 +331,7 @@ async fn speak_by_pattern(
     verdict.injection_path = Some("pattern");
     verdict.intervention_source = Some(Tier::E2.name().to_owned());
     verdict.pattern_id = Some(best.row.pattern_id.clone());
-    app.library.used(&found);
+    app.patterns.used(&found);
 }
 
 fn count(app: &Shared, verdict: &Verdict) {

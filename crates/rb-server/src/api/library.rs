@@ -119,7 +119,7 @@ async fn list(
         let what = format!("{limit} is not possible: ask for 1 to {LIMIT_MAX} patterns");
         return Err(unprocessable(&["query", "limit"], what));
     }
-    app.library.write_uses().await;
+    app.patterns.write_uses().await;
     let rows = app.store.patterns(&caller.scope(query.org_id.as_deref(), None)).await?;
     let tier = query.tier.map(|tier| tier.tier().name());
     let rows = rows.iter().filter(|row| tier.is_none_or(|tier| row.tier == tier));
@@ -215,7 +215,7 @@ async fn find(app: &Shared, org: &str, tier: Tier, id: &str) -> ApiResult<Option
 async fn put(app: &Shared, row: PatternRow) -> ApiResult<Json<PatternOut>> {
     let shown = PatternOut::from(&row);
     app.store.apply(vec![Change::PutPattern(Box::new(row)), library::changed()]).await?;
-    app.library.forget();
+    app.patterns.forget();
     Ok(Json(shown))
 }
 
@@ -321,7 +321,7 @@ pub(crate) async fn remove(
     let gone =
         Change::DeletePattern { org, tier: tier.name().to_owned(), pattern_id: pattern_id.clone() };
     let touched = app.store.apply(vec![gone, library::changed()]).await?;
-    app.library.forget();
+    app.patterns.forget();
     if touched.first().copied().unwrap_or_default() == 0 {
         return Err(NO_PATTERN);
     }

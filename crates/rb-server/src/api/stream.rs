@@ -7,7 +7,6 @@ use axum::extract::State;
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
 use prometheus_client::metrics::gauge::Gauge;
-use rb_store::Scope;
 use serde::Deserialize;
 use tokio_stream::wrappers::BroadcastStream;
 use tokio_stream::{Stream, StreamExt as _};
@@ -17,7 +16,6 @@ use utoipa_axum::routes;
 use crate::app::Shared;
 use crate::auth::Caller;
 use crate::body::Query as Asked;
-use crate::events::StepEvent;
 
 /// Something is sent at least this often, so that nobody between takes the silence for an end.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
@@ -66,45 +64,9 @@ async fn stream(
     let open = Open::new(&app.metrics.streams_open);
     let steps = BroadcastStream::new(app.events.listen()).filter_map(move |event| {
         let _open = &open; // lives as long as the stream
-        let event = event.ok().filter(|event| is_in(&scope, event))?; // a slow listener misses some
+        let event = event.ok().filter(|event| event.is_in(&scope))?; // a slow listener misses some
         Event::default().event("step").json_data(&event).ok().map(Ok)
     });
     let ready = tokio_stream::once(Ok(Event::default().event("ready").data("{}")));
     Sse::new(ready.chain(steps)).keep_alive(KeepAlive::new().interval(ALIVE_EVERY))
-}
-
-fn is_in(scope: &Scope, event: &StepEvent) -> bool {
-    scope.org.as_ref().is_none_or(|org| *org == event.org_id)
-        && scope.project.as_ref().is_none_or(|project| *project == event.project_id)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nobody_hears_of_the_steps_of_others() {
-        let event = StepEvent {
-            run_id: "r".to_owned(),
-            step_index: 0,
-            org_id: "a".to_owned(),
-            project_id: "p".to_owned(),
-            total_score: 0.0,
-            fired: vec![],
-        };
-        let scope = |org: Option<&str>, project: Option<&str>| Scope {
-            org: org.map(str::to_owned),
-            project: project.map(str::to_owned),
-        };
-        for (org, project, hears) in [
-            (None, None, true),
-            (Some("a"), None, true),
-            (Some("a"), Some("p"), true),
-            (Some("b"), None, false),
-            (Some("a"), Some("q"), false),
-            (None, Some("q"), false),
-        ] {
-            assert_eq!(is_in(&scope(org, project), &event), hears, "{org:?} {project:?}");
-        }
-    }
 }

@@ -146,8 +146,8 @@ async fn retrieve(
         model: &model,
         top_k: top_k as usize,
     };
-    let found = app.library.find(&wanted).await?;
-    app.library.used(&found);
+    let found = app.patterns.find(&wanted).await?;
+    app.patterns.used(&found);
     let family = Family::of_model(&model);
     let traces = found.iter().map(|found| TraceOut::new(found, family)).collect();
     Ok(Json(Retrieved { traces, over_cap: false }).into_response())

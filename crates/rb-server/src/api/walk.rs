@@ -301,7 +301,7 @@ async fn walk(
     let answers = steering::look_up(&app, &run.org, &model, &ask.queries).await;
     live.plan(ask, &answers.found, &model, &mut row);
     app.store.apply(vec![Change::PutStep(Box::new(row.clone()))]).await?;
-    app.library.used(&answers.matches);
+    app.patterns.used(&answers.matches);
     told::tell(&app, &row, &live.project);
     let reply = live.told().map(|plan| WalkReply {
         over_cap: answers.is_over_cap,

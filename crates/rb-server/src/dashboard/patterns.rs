@@ -49,7 +49,7 @@ pub(super) async fn page(
 }
 
 async fn draw(app: &Shared, visitor: &Visitor, new: Option<&str>) -> ApiResult<Response> {
-    app.library.write_uses().await;
+    app.patterns.write_uses().await;
     let rows = app.store.patterns(&visitor.caller.scope(None, None)).await?;
     let is_ours = |row: &PatternRow| row.tier == "e1" || visitor.caller.is_operator();
     let body = html! {

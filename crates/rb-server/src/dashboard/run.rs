@@ -7,7 +7,6 @@ use axum::extract::{RawQuery, State};
 use axum::response::sse::{Event, KeepAlive};
 use axum::response::{IntoResponse as _, Response, Sse};
 use maud::html;
-use rb_store::Scope;
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::BroadcastStream;
 
@@ -15,7 +14,6 @@ use super::layout;
 use super::visitor::Visitor;
 use crate::app::Shared;
 use crate::error::{ApiError, ApiResult};
-use crate::events::StepEvent;
 use crate::view;
 
 /// A longer run shows its newest steps.
@@ -63,14 +61,9 @@ pub(super) async fn stream(
     let org = field(&query.unwrap_or_default(), "org");
     let scope = visitor.caller.scope(org.as_deref(), None);
     let steps = BroadcastStream::new(app.events.listen()).filter_map(move |event| {
-        let event = event.ok().filter(|event| is_in(&scope, event))?; // a slow listener misses some
+        let event = event.ok().filter(|event| event.is_in(&scope))?; // a slow listener misses some
         Event::default().event("step").json_data(&event).ok().map(Ok::<_, Infallible>)
     });
     let ready = tokio_stream::once(Ok(Event::default().event("ready").data("{}")));
     Sse::new(ready.chain(steps)).keep_alive(KeepAlive::new().interval(ALIVE_EVERY)).into_response()
-}
-
-fn is_in(scope: &Scope, event: &StepEvent) -> bool {
-    scope.org.as_ref().is_none_or(|org| *org == event.org_id)
-        && scope.project.as_ref().is_none_or(|project| *project == event.project_id)
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, Request, State};
-use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use axum::response::IntoResponse as _;
@@ -14,11 +14,10 @@ use hyper::body::Incoming as AnswerBody;
 use rb_wire::answer::AnswerReader;
 use rb_wire::dialects::Dialect;
 
-use super::mode::Mode;
+use super::headers;
 use super::passing::{Passing, Reader};
 use super::upstreams::Upstream;
 use super::watch::{Incoming, Verdict, Watched, watch};
-use super::{Gateway, headers};
 use crate::app::Shared;
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -63,7 +62,7 @@ async fn route(app: &Shared, name: &str, before: &str, request: Request) -> Repl
     let dialect = upstream.dialect_of(&path).filter(|_| request.method() == hyper::Method::POST);
     let caller = match caller(app, request.headers()).await {
         Ok(caller) => caller,
-        Err(error) => return refusal(dialect, StatusCode::UNAUTHORIZED, &error),
+        Err((status, why)) => return refusal(dialect, status, &why),
     };
     let Some(uri) = upstream.uri(&path, request.uri().query()) else {
         return ApiError::BadRequest("this path cannot be sent on".to_owned()).into_response();
@@ -77,15 +76,18 @@ async fn route(app: &Shared, name: &str, before: &str, request: Request) -> Repl
 }
 
 /// Who is calling us. Their `Authorization` is the provider's, so our key stands in a header of its own.
-async fn caller(app: &Shared, given: &HeaderMap) -> Result<Caller, String> {
+async fn caller(app: &Shared, given: &HeaderMap) -> Result<Caller, (StatusCode, String)> {
     let key = given.get(headers::KEY).and_then(|value| value.to_str().ok());
     if app.gateway.config.is_keyless && key.is_none() {
         return Ok(Caller::local());
     }
-    app.keys
-        .caller(key, &*app.store)
-        .await
-        .map_err(|_| format!("a key of this gateway is needed: send it as `{}`", headers::KEY))
+    app.keys.caller(key, &*app.store).await.map_err(|error| {
+        if matches!(error, ApiError::Unauthorized(_)) {
+            let why = format!("a key of this gateway is needed: send it as `{}`", headers::KEY);
+            return (StatusCode::UNAUTHORIZED, why);
+        }
+        (StatusCode::SERVICE_UNAVAILABLE, "keys cannot be checked at the moment".to_owned())
+    })
 }
 
 /// A request that is no part of a conversation: passes unread, both ways.
@@ -112,7 +114,7 @@ async fn conversation(
         Ok(body) => body,
         Err(response) => return *response,
     };
-    let mode = mode_of(&app.gateway, &parts.headers, caller);
+    let mode = app.gateway.mode(&parts.headers, &caller.name);
     let incoming = Incoming {
         caller,
         upstream: &upstream.name,
@@ -129,7 +131,7 @@ async fn conversation(
         }
         Verdict::Watched(watched) => Some(watched),
     };
-    let answer = match send(app, &parts, &body, &mut watched).await {
+    let mut answer = match send(app, &parts, &body, &mut watched).await {
         Ok(answer) => answer,
         Err(error) => return unreachable_upstream(Some(dialect), &error),
     };
@@ -139,6 +141,9 @@ async fn conversation(
     }
     let reader = reader_of(&answer, dialect);
     let pings = dialect.id == "anthropic" && is_stream(answer.headers());
+    if pings {
+        answer.headers_mut().remove(CONTENT_LENGTH); // a ping would make it wrong
+    }
     let app = Shared::clone(app);
     down(answer, move |body| {
         let done = move |answer, is_whole| {
@@ -150,10 +155,6 @@ async fn conversation(
         };
         Passing::read(body, reader, Box::new(done), pings)
     })
-}
-
-fn mode_of(gateway: &Gateway, given: &HeaderMap, caller: &Caller) -> Mode {
-    gateway.mode(given, &caller.name)
 }
 
 /// Sends the request as it is to go out; if we changed it and the provider will not have it, as it came.

@@ -93,7 +93,7 @@ pub struct GatewayConfig {
     pub budget: BudgetConfig,
     /// The model for each state of a run, such as `SLOW = "claude-opus-4-8"`; off where nothing is named.
     pub routing: BTreeMap<String, String>,
-    /// Longer requests pass unread.
+    /// Longer requests are refused.
     pub watched_bytes_max: usize,
     /// Whoever reaches the gateway may use it without a key, whatever the API asks for: it was started for one child.
     #[serde(skip)]
@@ -127,7 +127,6 @@ pub(crate) struct Gateway {
     conversations: Conversations,
     budgets: Budgets,
     recorder: Recorder,
-    placement: Placement,
     /// Held for reading by whoever still has to write down an answer.
     writing: Arc<RwLock<()>>,
 }
@@ -150,7 +149,6 @@ impl Gateway {
             conversations: Conversations::new(runs_max),
             budgets: Budgets::new(config.budget),
             recorder: Recorder::start(store, lost),
-            placement: config.placement,
             writing: Arc::default(),
             config,
         })

@@ -231,7 +231,7 @@ fn changed(
     let model = chat.model();
     let mut splices = Splices::new(chat.body);
     let (mut planted, mut is_steered) = (None, false);
-    match gateway.placement {
+    match gateway.config.placement {
         Placement::Tail => {
             let channels = gateway.channels.of(incoming.upstream, &model, chat.dialect);
             let earlier = match incoming.mode {
@@ -380,7 +380,10 @@ impl Watched {
             );
             app.metrics.cache_fuses.inc();
         }
-        app.gateway.save(&self.run, &conversation);
+        // The sums go with the next request; what stops the steering must not be forgotten.
+        if cause.is_some() {
+            app.gateway.save(&self.run, &conversation);
+        }
     }
 }
 

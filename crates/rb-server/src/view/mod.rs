@@ -33,6 +33,7 @@ pub use page::page;
 pub(crate) use run::outcome;
 pub use run::{run, title};
 pub use stored::stored;
+pub use text::{grouped, is_invisible};
 
 /// The look of all pages.
 pub const STYLE: &str = include_str!("style.css");

@@ -32,7 +32,7 @@ impl Render for Shown<'_> {
 }
 
 /// What moves the cursor, turns the reading direction or hides; line breaks and tabs are fine.
-fn is_invisible(c: char) -> bool {
+pub fn is_invisible(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(c,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}'
@@ -74,8 +74,8 @@ fn bytes(count: usize) -> String {
     }
 }
 
-/// A number with thin spaces between thousands.
-pub(crate) fn grouped(number: u64) -> String {
+/// A number with commas between thousands.
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
