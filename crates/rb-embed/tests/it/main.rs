@@ -4,4 +4,6 @@
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod sentence_pairs;
+#[cfg(test)]
 mod transformer;

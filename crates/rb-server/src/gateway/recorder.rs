@@ -1,11 +1,12 @@
 //! The way from the hot path to the store: a bounded queue, written in order and in batches. What does not fit is
 //! counted and lost; no request ever waits for it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
-use rb_store::{Change, Store, StoreError};
+use rb_store::{Change, RunKey, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
 /// Changes that may wait.
@@ -63,12 +64,40 @@ async fn write(store: Arc<dyn Store>, mut waiting: mpsc::Receiver<Item>, lost: C
             }
         }
         if !changes.is_empty() {
-            store_all(&*store, changes, &lost).await;
+            store_all(&*store, newest_of_each(changes), &lost).await;
         }
         for mark in marks {
             let _ = mark.send(()); // whoever asked may have gone
         }
     }
+}
+
+/// What is put under one name.
+#[derive(PartialEq, Eq, Hash)]
+enum Row {
+    Step(RunKey, u32),
+    Conversation(RunKey),
+    Setting(String),
+}
+
+/// A step is put when it is sent and again when it is answered, and what is remembered of its conversation as often.
+/// Of what waits, only the newest is written.
+fn newest_of_each(mut changes: Vec<Change>) -> Vec<Change> {
+    let mut seen = HashSet::new();
+    changes.reverse();
+    changes.retain(|change| {
+        if let Change::PutStep(step) = change {
+            seen.insert(Row::Step(step.run.clone(), step.step_index))
+        } else if let Change::PutConversation(row) = change {
+            seen.insert(Row::Conversation(row.run.clone()))
+        } else if let Change::PutSetting { name, .. } = change {
+            seen.insert(Row::Setting(name.clone()))
+        } else {
+            true
+        }
+    });
+    changes.reverse();
+    changes
 }
 
 async fn store_all(store: &dyn Store, changes: Vec<Change>, lost: &Counter) {
@@ -85,5 +114,56 @@ async fn store_all(store: &dyn Store, changes: Vec<Change>, lost: &Counter) {
                 return;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rb_store::{ConversationRow, RunStart, StepRow};
+
+    use super::*;
+
+    fn run(run_id: &str) -> RunKey {
+        RunKey { org: "o".to_owned(), run_id: run_id.to_owned() }
+    }
+
+    fn step(run_id: &str, step_index: u32, at_ms: i64) -> Change {
+        Change::PutStep(Box::new(StepRow {
+            run: run(run_id),
+            step_index,
+            at_ms,
+            ..StepRow::default()
+        }))
+    }
+
+    fn conversation(run_id: &str, at_ms: i64) -> Change {
+        let row =
+            ConversationRow { run: run(run_id), head: String::new(), state: String::new(), at_ms };
+        Change::PutConversation(Box::new(row))
+    }
+
+    #[test]
+    fn of_what_waits_only_the_newest_of_each_row_is_written() {
+        let start = Change::StartRun(Box::new(RunStart { run: run("a"), ..RunStart::default() }));
+        let waiting = vec![
+            start.clone(),
+            step("a", 0, 1),
+            conversation("a", 1),
+            step("b", 0, 1),
+            step("a", 0, 2),
+            step("a", 1, 3),
+            conversation("a", 3),
+            start.clone(),
+        ];
+        let written = newest_of_each(waiting);
+        let expected = [
+            start.clone(),
+            step("b", 0, 1),
+            step("a", 0, 2),
+            step("a", 1, 3),
+            conversation("a", 3),
+            start,
+        ];
+        assert_eq!(written, expected);
     }
 }
