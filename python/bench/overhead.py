@@ -1,9 +1,10 @@
 """What a middleware adds to a model call: ours and the public one, in the same agent, one after the other.
 
-Called with the folders that hold ours and the public package. Each is run in a process of its own, because both are
-imported as `reasonblocks`, and both get the same scripted LangChain agent, whose model answers at once. The public
-package cannot work without a server, so it is given one on this machine that answers every request at once and does
-nothing; ours is measured without a server, and once with that same one.
+Called with the folders that hold ours and the public package, and with our server. Each is run in a process of its own,
+because both are imported as `reasonblocks`, and both get the same scripted LangChain agent, whose model answers at once.
+The public package cannot work without a server. It is given `rb serve` on this machine, which is what it would be used
+with, and once a server that answers every request at once and does nothing: no server can be quicker. Ours is measured
+without a server, which is how it works unless told otherwise, and with both.
 
 Two figures a package. *In the hooks* is the time that passes inside the middleware's hooks, without the model call.
 *The whole agent* is the time of a call with the middleware less the time without any: it also holds what LangGraph
@@ -14,8 +15,10 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -136,30 +139,63 @@ def measure(url: str, calls: int) -> None:
     print(json.dumps(figures))
 
 
-def main(ours: str, public: str) -> None:
+def start_rb(rb: str, data: str) -> tuple[subprocess.Popen[bytes], str]:
+    """Start our server; give it and where it listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [rb, "serve", "--listen", f"127.0.0.1:{port}", "--data-dir", data]
+    many = {"RATE_LIMIT_PER_SEC": "1000000000", "RATE_LIMIT_BURST": "1000000000"}
+    server = subprocess.Popen(command, env={**os.environ, **many}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for _ in range(200):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return server, f"http://127.0.0.1:{port}"
+        time.sleep(0.05)
+    raise RuntimeError("rb serve does not answer")
+
+
+def main(ours: str, public: str, rb: str) -> None:
     """Measure all and print a table."""
+    with tempfile.TemporaryDirectory() as data:
+        real, real_url = start_rb(rb, data)
+        try:
+            compare(ours, public, real_url)
+        finally:
+            real.terminate()
+            real.wait()
+
+
+def compare(ours: str, public: str, real_url: str) -> None:
+    """Measure each package with each server."""
     server = subprocess.Popen([sys.executable, __file__, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     port = server.stdout.readline().decode().strip() if server.stdout else ""
     url = f"http://127.0.0.1:{port}"
     rows = [
+        ("public 0.2.5, rb serve", public, real_url),
         ("public 0.2.5, idle server", public, url),
         ("ours, in the process", ours, ""),
+        ("ours, rb serve", ours, real_url),
         ("ours, idle server", ours, url),
     ]
     print("the same agent under each package; added to one model call, the fastest of", ROUNDS, "rounds:\n")
-    print("| model calls | package | in the hooks | ratio | the whole agent |")
-    print("| --: | :-- | --: | --: | --: |")
+    print("| model calls | package | in the hooks | less than public, rb serve | less than public, idle | the whole agent |")
+    print("| --: | :-- | --: | --: | --: | --: |")
     for calls in LENGTHS:
-        theirs = 0.0
+        theirs: list[float] = []
         for name, path, where in rows:
             environment = {**os.environ, "PYTHONPATH": path}
             command = [sys.executable, __file__, "measure", where, str(calls)]
             done = subprocess.run(command, env=environment, capture_output=True, check=True)
             figures = json.loads(done.stdout.splitlines()[-1])
-            ratio = f"{theirs / figures['hooks']:.0f} times less" if theirs else ""
-            theirs = theirs or figures["hooks"]
+            hooks = figures["hooks"]
+            if path == public:
+                theirs.append(hooks)
+                ratios = " | "
+            else:
+                ratios = " | ".join(f"{public_one / hooks:.1f} times" for public_one in theirs)
             added = max(figures["whole"] - figures["bare"], 0.0)
-            print(f"| {calls} | {name} | {figures['hooks'] * 1e6:,.0f} µs | {ratio} | {added * 1e6:,.0f} µs |")
+            print(f"| {calls} | {name} | {hooks * 1e6:,.0f} µs | {ratios} | {added * 1e6:,.0f} µs |", flush=True)
     server.kill()
 
 

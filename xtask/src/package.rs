@@ -34,7 +34,9 @@ pub(crate) fn bench() -> Result<()> {
     let ours = folder("site")?;
     install(&python, &wheel(&["--release"])?, &["--target", &ours.to_string_lossy()])?;
     let mut bench = shell::program(&python)?;
-    bench.arg("python/bench/overhead.py").args([&ours, &public()?]);
+    shell::run(&mut shell::cargo(&["build", "--release", "--quiet", "--package", "rb"])?)?;
+    let rb = shell::target()?.join("release").join("rb");
+    bench.arg("python/bench/overhead.py").args([&ours, &public()?, &rb]);
     shell::run(bench.env("PYTHONDONTWRITEBYTECODE", "1"))
 }
 

@@ -18,10 +18,15 @@ mod settings;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use mimalloc::MiMalloc;
 
 use crate::cli::{Cli, Command};
 use crate::exit::Exit;
 use crate::out::Out;
+
+/// A step is some hundred small texts, made on one thread and dropped on another.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();

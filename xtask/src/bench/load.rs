@@ -82,7 +82,10 @@ pub(super) fn run(
                 scope.spawn(move || one(server, requests, is_over, pace))
             })
             .collect();
-        thread::sleep(duration);
+        let ends = begun + duration;
+        while Instant::now() < ends && !workers.iter().all(thread::ScopedJoinHandle::is_finished) {
+            thread::sleep(Duration::from_millis(10));
+        }
         is_over.store(true, Ordering::Relaxed);
         let mut all = Seen::default();
         for worker in workers {

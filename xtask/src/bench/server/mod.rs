@@ -1,33 +1,47 @@
 //! `cargo xtask bench server`: requests per second of `rb serve`, beside a minimal `FastAPI` server of ours that runs the
 //! public 0.1.0 suite.
 //!
-//! Both get the same bodies from the same load. **New** traces were never seen before; **growing** ones are what the
-//! SDKs send: the same run, longer by a step each time. Where the `FastAPI` server does not know a route, there is no
-//! figure beside ours. The servers run on the same two or more cores as the load.
+//! Both get the same bodies from the same load. **New** traces were never seen before, so every step of them is judged;
+//! once with the six monitors that the public package has, and once with those that the SDKs get from our server.
+//! **Growing** ones are what the SDKs send: runs that go on, each longer by a step whenever its turn comes. What they were
+//! before the measured part is told to our server beforehand, as it would have been; the other one remembers nothing.
+//! Where the `FastAPI` server does not know a route, there is no figure beside ours. The servers run on the same two or
+//! more cores as the load, and what is durable waits for the disk, so what the disk needs is measured in the same run.
 
 /// The server beside ours.
 mod peers;
 
+use std::io::Write as _;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use serde_json::json;
 
-use super::load::{self, Load, Requests};
-use super::process::Server;
+use super::load::{self, Connection, Load, Requests};
+use super::process::{Server, fresh_folder};
 use super::trace::{Mix, OwnedStep, trace};
-use crate::out;
+use crate::{out, shell};
 
 /// How long each figure is measured.
 const MEASURED_FOR: Duration = Duration::from_secs(4);
 const LENGTHS: [usize; 2] = [20, 200];
-/// Growing traces grow by so many steps before a new one begins.
+/// Growing traces grow by so many steps, around the length that is measured.
 const GROWTH: usize = 20;
-const WRITERS: u32 = 64;
+/// Runs that each connection has in hand at once.
+const RUNS_EACH: usize = 60;
+/// Clients that log steps.
+const WRITERS: u32 = 256;
+/// Writes by which the disk is measured.
+const SYNCS: usize = 100;
 
 pub(crate) fn run() -> Result<()> {
+    if cfg!(debug_assertions) {
+        let args = ["run", "--quiet", "--release", "--package", "xtask", "--", "bench", "server"];
+        return shell::run(&mut shell::cargo(&args)?);
+    }
     let ours = Server::ours(&[])?;
     let idle = ours.resident_bytes()?;
     let theirs = peers::fastapi()?;
@@ -35,50 +49,81 @@ pub(crate) fn run() -> Result<()> {
         "| what | rb serve, per second | p50 | p99 | p99 at half load | FastAPI, per second | ratio |",
     );
     out::say("|---|--:|--:|--:|--:|--:|--:|");
+    let both = Both { ours: &ours, theirs: Some(&theirs) };
+    let alone = Both { ours: &ours, theirs: None };
     for length in LENGTHS {
-        let body = Arc::new(Bodies::new(length + GROWTH));
-        let new = |connection| body.new_traces(length, connection);
-        compare(&format!("evaluate, new traces of {length} steps"), &ours, Some(&theirs), 4, &new)?;
-        let growing = |connection| body.growing_traces(length, connection);
-        compare(
-            &format!("evaluate, growing traces of {length} steps"),
-            &ours,
-            Some(&theirs),
+        let bodies = Arc::new(Bodies::new(length + GROWTH));
+        both.compare(
+            &format!("evaluate, new traces of {length} steps, the same monitors"),
             4,
-            &growing,
+            &|_| Ok(bodies.new_traces(length, "heuristic")),
         )?;
+        both.compare(&format!("evaluate, new traces of {length} steps"), 4, &|_| {
+            Ok(bodies.new_traces(length, "semantic"))
+        })?;
+        both.compare(&format!("evaluate, growing traces of {length} steps"), 4, &|at| {
+            bodies.growing_traces(length, at)
+        })?;
     }
-    let steps = Arc::new(trace(Mix::Talkative, 200));
-    let log = |connection| log_steps(&steps, connection);
-    compare("store a step (durable)", &ours, None, WRITERS, &log)?;
-    compare("retrieve E2", &ours, None, 4, &|_| retrieve())?;
+    let steps = logged_steps();
+    alone.compare("store a step (durable)", WRITERS, &|_| Ok(log_steps(&steps)))?;
+    alone.compare("retrieve E2", 4, &|_| Ok(retrieve()))?;
     let busy = ours.resident_bytes()?;
+    let [sync_50, sync_99] = disk()?;
     out::say(&format!(
         "\nresident memory of `rb serve`: {:.0} MB idle, {:.0} MB after all this",
         idle / 1e6,
         busy / 1e6
     ));
+    out::say(&format!(
+        "the disk takes 8 KB for good in {sync_50:.1} ms (p50), {sync_99:.1} ms (p99)"
+    ));
     Ok(())
 }
 
-/// One row: as fast as it goes, then at half of that, then the peer.
-fn compare(
-    name: &str,
-    ours: &Server,
-    theirs: Option<&Server>,
-    connections: u32,
-    requests: &dyn Fn(u32) -> Requests,
-) -> Result<()> {
-    let all = |from: u32| (from..from + connections).map(requests).collect::<Vec<_>>();
-    let full = load::run(ours.address, all(0), MEASURED_FOR, None)?;
-    let pace = Duration::from_secs_f64(2.0 * f64::from(connections) / full.per_second());
-    let half = load::run(ours.address, all(1_000), MEASURED_FOR, Some(pace))?;
-    let peer = match theirs {
-        Some(theirs) => Some(load::run(theirs.address, all(2_000), MEASURED_FOR, None)?),
-        None => None,
-    };
-    out::say(&row(name, &full, &half, peer.as_ref()));
-    Ok(())
+/// What the disk needs until a write is there for good, in milliseconds.
+fn disk() -> Result<[f64; 2]> {
+    let folder = fresh_folder("bench-disk")?;
+    let mut file = std::fs::File::create(folder.join("synced"))?;
+    let mut times = Vec::with_capacity(SYNCS);
+    for _ in 0..SYNCS {
+        file.write_all(&[b'x'; 8192])?;
+        let begun = Instant::now();
+        file.sync_data()?;
+        times.push(begun.elapsed().as_secs_f64() * 1e3);
+    }
+    std::fs::remove_dir_all(folder)?;
+    times.sort_by(f64::total_cmp);
+    Ok([50, 99].map(|percent| load::percentile(&times, percent)))
+}
+
+/// Our server, and the one beside it where it knows the route.
+struct Both<'a> {
+    ours: &'a Server,
+    theirs: Option<&'a Server>,
+}
+
+impl Both<'_> {
+    /// One row: as fast as it goes, then at half of that, then the peer. Requests are made for a server that remembers,
+    /// at an address, or for one that does not.
+    fn compare(
+        &self,
+        name: &str,
+        connections: u32,
+        requests: &dyn Fn(Option<SocketAddr>) -> Result<Requests>,
+    ) -> Result<()> {
+        let all = |at| (0..connections).map(|_| requests(at)).collect::<Result<Vec<_>>>();
+        let remembers = Some(self.ours.address);
+        let full = load::run(self.ours.address, all(remembers)?, MEASURED_FOR, None)?;
+        let pace = Duration::from_secs_f64(2.0 * f64::from(connections) / full.per_second());
+        let half = load::run(self.ours.address, all(remembers)?, MEASURED_FOR, Some(pace))?;
+        let peer = match self.theirs {
+            Some(theirs) => Some(load::run(theirs.address, all(None)?, MEASURED_FOR, None)?),
+            None => None,
+        };
+        out::say(&row(name, &full, &half, peer.as_ref()));
+        Ok(())
+    }
 }
 
 fn row(name: &str, full: &Load, half: &Load, peer: Option<&Load>) -> String {
@@ -97,7 +142,9 @@ fn row(name: &str, full: &Load, half: &Load, peer: Option<&Load>) -> String {
 
 /// The steps of a long trace as JSON, ready to be put into bodies.
 struct Bodies {
-    steps: Vec<String>,
+    steps: String,
+    /// Where each step ends.
+    ends: Vec<usize>,
 }
 
 /// Gives every trace a first step of its own.
@@ -105,30 +152,50 @@ static TRACES: AtomicU64 = AtomicU64::new(0);
 
 impl Bodies {
     fn new(length: usize) -> Self {
-        Self { steps: trace(Mix::Talkative, length).iter().map(step).collect() }
+        let (mut steps, mut ends) = (String::new(), Vec::new());
+        for one in trace(Mix::Talkative, length).iter().map(step) {
+            steps.push(',');
+            steps.push_str(&one);
+            ends.push(steps.len());
+        }
+        Self { steps, ends }
     }
 
-    fn body(&self, trace: u64, length: usize) -> Vec<u8> {
+    fn body(&self, trace: u64, length: usize, suite: &str) -> Vec<u8> {
         let first = format!(r#"{{"thought": "This is trace {trace}."}}"#);
-        let steps = self.steps[..length - 1].join(",");
-        load::post("/monitors/evaluate", &format!(r#"{{"model": "", "steps": [{first},{steps}]}}"#))
+        let steps = &self.steps[..self.ends[length - 2]];
+        let body = format!(r#"{{"model": "", "suite": "{suite}", "steps": [{first}{steps}]}}"#);
+        load::post("/monitors/evaluate", &body)
     }
 
-    fn new_traces(self: &Arc<Self>, length: usize, _: u32) -> Requests {
+    fn new_traces(self: &Arc<Self>, length: usize, suite: &'static str) -> Requests {
         let this = Arc::clone(self);
-        Box::new(move || Some(this.body(TRACES.fetch_add(1, Ordering::Relaxed), length)))
+        Box::new(move || Some(this.body(TRACES.fetch_add(1, Ordering::Relaxed), length, suite)))
     }
 
-    fn growing_traces(self: &Arc<Self>, length: usize, _: u32) -> Requests {
+    /// Runs that take turns. A server that remembers has seen them until shortly before.
+    fn growing_traces(
+        self: &Arc<Self>,
+        length: usize,
+        remembers: Option<SocketAddr>,
+    ) -> Result<Requests> {
         let this = Arc::clone(self);
-        let (mut trace, mut grown) = (0, GROWTH);
-        Box::new(move || {
-            if grown == GROWTH {
-                (trace, grown) = (TRACES.fetch_add(1, Ordering::Relaxed), 0);
+        let begin = length - GROWTH / 2;
+        let mut server = remembers.map(Connection::open).transpose()?;
+        let mut runs = Vec::with_capacity(RUNS_EACH);
+        for _ in 0..RUNS_EACH {
+            let run = TRACES.fetch_add(1, Ordering::Relaxed);
+            if let Some(server) = &mut server {
+                server.call(&this.body(run, begin, "semantic"))?;
             }
-            grown += 1;
-            Some(this.body(trace, length + grown - GROWTH / 2))
-        })
+            runs.push(run);
+        }
+        let mut at = 0;
+        Ok(Box::new(move || {
+            let (run, grown) = (runs[at % RUNS_EACH], 1 + at / RUNS_EACH);
+            at += 1;
+            (grown <= GROWTH).then(|| this.body(run, begin + grown, "semantic"))
+        }))
     }
 }
 
@@ -143,16 +210,11 @@ fn step(step: &OwnedStep) -> String {
     .to_string()
 }
 
-/// Steps of runs, logged one after the other.
-fn log_steps(steps: &Arc<Vec<OwnedStep>>, connection: u32) -> Requests {
-    let steps = Arc::clone(steps);
-    let mut at = 0;
-    let id = TRACES.fetch_add(1, Ordering::Relaxed);
-    Box::new(move || {
-        let (run, index) = (at / steps.len(), at % steps.len());
-        let step = &steps[index];
-        at += 1;
-        let body = json!({
+/// The steps of a run as they are logged.
+fn logged_steps() -> Arc<Vec<String>> {
+    let steps = trace(Mix::Talkative, 200);
+    let logged = steps.iter().enumerate().map(|(index, step)| {
+        json!({
             "step_index": index,
             "thought": step.thought,
             "action": step.tool,
@@ -160,9 +222,21 @@ fn log_steps(steps: &Arc<Vec<OwnedStep>>, connection: u32) -> Requests {
             "observation": step.observation,
             "tokens": 1200, "input_tokens": 1000, "output_tokens": 200,
             "step_model": "claude-sonnet-4-5",
-        });
-        let path = format!("/monitor/runs/bench-{connection}-{id}-{run}/steps");
-        Some(load::post(&path, &body.to_string()))
+        })
+        .to_string()
+    });
+    Arc::new(logged.collect())
+}
+
+/// Steps of runs, logged one after the other.
+fn log_steps(steps: &Arc<Vec<String>>) -> Requests {
+    let steps = Arc::clone(steps);
+    let mut at = 0;
+    let id = TRACES.fetch_add(1, Ordering::Relaxed);
+    Box::new(move || {
+        let (run, index) = (at / steps.len(), at % steps.len());
+        at += 1;
+        Some(load::post(&format!("/monitor/runs/bench-{id}-{run}/steps"), &steps[index]))
     })
 }
 
