@@ -10,12 +10,24 @@
 mod change;
 /// What every backend keeps to, as checks.
 pub mod contract;
+/// How many runs fare together.
+mod fare;
+/// Lists and maps, in a cell.
+mod json;
+/// Counts and amounts, in a cell.
+mod numbers;
 /// From an address to a store.
 mod open;
+/// The database that many nodes share.
+mod postgres;
 /// What is kept, as it is read and written.
 mod rows;
+/// What runs say about themselves.
+mod said;
 /// The embedded database.
 mod sqlite;
+/// A run's steps in numbers.
+mod tally;
 
 pub use change::{Change, RunStart};
 pub use open::open;
