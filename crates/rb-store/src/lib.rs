@@ -43,6 +43,9 @@ pub enum StoreError {
     /// The database is away, locked or full for the moment: the same call may succeed later.
     #[error("the database cannot be used at the moment: {0}")]
     Unavailable(String),
+    /// Somebody else has changed the run since it was read: read it again, and decide again.
+    #[error("the run was changed by somebody else in the meantime")]
+    Moved,
     /// The data was written by a later version of the program.
     #[error(
         "the database has schema version {found}, this program knows {known}: \

@@ -16,6 +16,9 @@ pub(super) enum Fault {
     Connection(#[from] PoolError),
     #[error("what is stored cannot be read: {0}")]
     Json(#[from] serde_json::Error),
+    /// A run is not as the caller expected it.
+    #[error("the run was changed by somebody else")]
+    Moved,
     /// The network or the server is so slow that nobody should wait for it any longer.
     #[error("no answer within {0} seconds")]
     Late(u64),
@@ -35,7 +38,7 @@ impl Fault {
     pub(super) fn may_pass(&self) -> bool {
         match self {
             Self::Connection(_) | Self::Late(_) => true,
-            Self::Json(_) => false,
+            Self::Json(_) | Self::Moved => false,
             // Without a code it is no complaint of the database: the connection is gone.
             Self::Database(error) => error.code().map_or_else(
                 || {
@@ -50,12 +53,15 @@ impl Fault {
     fn code(&self) -> Option<&SqlState> {
         match self {
             Self::Database(error) | Self::Connection(PoolError::Backend(error)) => error.code(),
-            Self::Connection(_) | Self::Json(_) | Self::Late(_) => None,
+            Self::Connection(_) | Self::Json(_) | Self::Moved | Self::Late(_) => None,
         }
     }
 
     /// In the words of the store.
     pub(super) fn while_doing(self, doing: &'static str) -> StoreError {
+        if matches!(self, Self::Moved) {
+            return StoreError::Moved;
+        }
         if let Some(advice) = self.code().and_then(advice) {
             return StoreError::Failed { doing, cause: format!("{advice} ({self})") };
         }

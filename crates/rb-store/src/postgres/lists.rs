@@ -93,6 +93,7 @@ fn row_of(row: &Row) -> Sql<RunRow> {
     let fired = monitors.into_iter().filter(|(_, counts)| counts[0] > 0);
     Ok(RunRow {
         run: RunKey { org: text(row, "org")?, run_id: text(row, "run_id")? },
+        version: count_out(row.try_get("version")?),
         project: text(row, "project")?,
         agent_name: text(row, "agent_name")?,
         task: text(row, "task")?,

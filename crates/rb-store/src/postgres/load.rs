@@ -24,7 +24,7 @@ struct Wanted<'a> {
 /// The first that a transaction says about a run.
 #[derive(Default)]
 struct First<'a> {
-    at_ms: i64,
+    at_ms: Option<i64>,
     /// Of a run that begins with a step.
     project: &'a str,
     steps: BTreeSet<u32>,
@@ -32,10 +32,11 @@ struct First<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    fn of(changes: &[&'a Change]) -> Self {
+    fn of(changes: &[(usize, &'a Change)]) -> Self {
         let mut wanted = Self::default();
-        for change in changes {
+        for (_, change) in changes {
             match *change {
+                Change::Expect { run, .. } => drop(wanted.runs.entry(run).or_default()),
                 Change::StartRun(start) => {
                     wanted.first(&start.run, start.at_ms, "").says_more = true;
                 }
@@ -67,7 +68,11 @@ impl<'a> Wanted<'a> {
     }
 
     fn first(&mut self, run: &'a RunKey, at_ms: i64, project: &'a str) -> &mut First<'a> {
-        self.runs.entry(run).or_insert_with(|| First { at_ms, project, ..First::default() })
+        let first = self.runs.entry(run).or_default();
+        if first.at_ms.is_none() {
+            (first.at_ms, first.project) = (Some(at_ms), project);
+        }
+        first
     }
 }
 
@@ -75,7 +80,7 @@ impl<'a> Wanted<'a> {
 pub(super) async fn read<'a>(
     session: &Session,
     opening: &str,
-    changes: &[&'a Change],
+    changes: &[(usize, &'a Change)],
 ) -> Sql<Ledger<'a>> {
     let wanted = Wanted::of(changes);
     if wanted.runs.is_empty() {
@@ -128,12 +133,13 @@ impl<'w> Arrays<'w> {
             indices.extend(first.steps.iter().map(|index| i64::from(*index)));
         }
         let firsts = || wanted.runs.values();
+        let times: Vec<i64> = firsts().map(|first| first.at_ms.unwrap_or_default()).collect();
         Self {
             orgs: wanted.runs.keys().map(|run| TextIn::of(&run.org)).collect(),
             ids: wanted.runs.keys().map(|run| TextIn::of(&run.run_id)).collect(),
             projects: firsts().map(|first| TextIn::of(first.project)).collect(),
-            times: firsts().map(|first| first.at_ms).collect(),
-            days: firsts().map(|first| usage::day(first.at_ms)).collect(),
+            days: times.iter().map(|at_ms| usage::day(*at_ms)).collect(),
+            times,
             says_more: firsts().map(|first| first.says_more).collect(),
             places,
             indices,

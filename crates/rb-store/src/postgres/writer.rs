@@ -64,6 +64,7 @@ impl Writers {
 /// The first run that changes are about.
 fn run_of(changes: &[Change]) -> Option<&RunKey> {
     changes.iter().find_map(|change| match change {
+        Change::Expect { run, .. } => Some(run),
         Change::StartRun(start) => Some(&start.run),
         Change::PutStep(step) => Some(&step.run),
         Change::FinishRun { run, .. } | Change::DeleteRun(run) => Some(run),
@@ -96,7 +97,7 @@ async fn serve(pool: Pool, mut requests: mpsc::Receiver<Request>) {
 async fn commit(pool: &Pool, requests: Vec<Request>) {
     let calls: Vec<&[Change]> = requests.iter().map(|request| request.changes.as_slice()).collect();
     let outcomes: Vec<Answer> = match together(pool, &calls).await {
-        Ok(touched) => touched.into_iter().map(Ok).collect(),
+        Ok(outcomes) => outcomes.into_iter().map(|done| done.ok_or(StoreError::Moved)).collect(),
         // What is the fault of the database, or of the only caller, would not go better alone.
         Err(fault) if fault.may_pass() || calls.len() == 1 => {
             let told = fault.to_string();
@@ -108,8 +109,9 @@ async fn commit(pool: &Pool, requests: Vec<Request>) {
             let mut outcomes = Vec::with_capacity(calls.len());
             for call in &calls {
                 let alone = together(pool, &[*call]).await;
-                let alone = alone.map(|touched| touched.into_iter().flatten().collect());
-                outcomes.push(alone.map_err(|fault| fault.while_doing(DOING)));
+                let alone = alone.map_err(|fault| fault.while_doing(DOING));
+                let first = |done: Vec<Option<Touched>>| done.into_iter().next().flatten();
+                outcomes.push(alone.and_then(|done| first(done).ok_or(StoreError::Moved)));
             }
             outcomes
         }
@@ -120,8 +122,8 @@ async fn commit(pool: &Pool, requests: Vec<Request>) {
     }
 }
 
-/// Makes the changes of all calls, or none; again where another transaction stood in the way.
-async fn together(pool: &Pool, calls: &[&[Change]]) -> Sql<Vec<Touched>> {
+/// Makes the changes of all calls but those that were guarded in vain, or none; again where another transaction stood in the way.
+async fn together(pool: &Pool, calls: &[&[Change]]) -> Sql<Vec<Option<Touched>>> {
     let mut attempt = 1;
     loop {
         let done =

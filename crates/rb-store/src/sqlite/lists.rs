@@ -89,6 +89,7 @@ fn row_of(row: &Row<'_>) -> Result<RunRow> {
     let fired = monitors.into_iter().filter(|(_, counts)| counts[0] > 0);
     Ok(RunRow {
         run: RunKey { org: row.get("org")?, run_id: row.get("run_id")? },
+        version: count_out(row.get("version")?),
         project: row.get("project")?,
         agent_name: row.get("agent_name")?,
         task: row.get("task")?,

@@ -1,10 +1,12 @@
 //! Runs begin, say more, end and go.
 
-use rusqlite::{Connection, OptionalExtension as _, Result, named_params};
+use rusqlite::{Connection, Error, OptionalExtension as _, Result, named_params};
 use serde_json::{Map, Value};
 
 use super::cell::{Cells, json_in, json_out};
+use super::fault::Moved;
 use super::{execute, select, tally, usage};
+use crate::numbers::count_out;
 use crate::said::{ARM, EXPERIMENT, class_number, merged, search_text, word};
 use crate::tally::Tally;
 use crate::{OutcomeClass, RunKey, RunStart};
@@ -36,6 +38,18 @@ pub(super) fn head(connection: &Connection, run: &RunKey) -> Result<Option<Head>
     head.optional()
 }
 
+/// Whether a run was changed exactly so often.
+pub(super) fn expect(connection: &Connection, run: &RunKey, version: u64) -> Result<u64> {
+    let sql = "SELECT version FROM runs WHERE run_id = ?1 AND org = ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    let found = statement.query_row((&run.run_id, &run.org), |row| row.get(0)).optional()?;
+    if count_out(found.unwrap_or_default()) == version {
+        Ok(0)
+    } else {
+        Err(Error::ToSqlConversionFailure(Box::new(Moved)))
+    }
+}
+
 /// A run begins with whatever was first heard of it.
 pub(super) fn begin(
     connection: &Connection,
@@ -51,7 +65,10 @@ pub(super) fn begin(
 
 pub(super) fn start(connection: &Connection, start: &RunStart) -> Result<u64> {
     match said(connection, &start.run)? {
-        None => insert(connection, start).map(|_| 1),
+        None => {
+            let id = insert(connection, start)?;
+            execute(connection, "UPDATE runs SET version = 1 WHERE id = ?1", [id])
+        }
         Some(said) => merge(connection, said, start),
     }
 }
@@ -111,7 +128,7 @@ fn merge(connection: &Connection, said: Said, start: &RunStart) -> Result<u64> {
     write_words(connection, said.id, &start.run.run_id, &task, &agent_name)?;
     execute(
         connection,
-        "UPDATE runs SET seen_ms = max(seen_ms, :at_ms), experiment_id = :experiment_id, arm = :arm,
+        "UPDATE runs SET version = version + 1, seen_ms = max(seen_ms, :at_ms), experiment_id = :experiment_id, arm = :arm,
             project = coalesce(nullif(:project, ''), project), agent_name = :agent_name, task = :task,
             model = coalesce(nullif(:model, ''), model),
             framework = coalesce(nullif(:framework, ''), framework),
@@ -150,7 +167,7 @@ pub(super) fn finish(
 ) -> Result<u64> {
     let class = class_number(OutcomeClass::of(Some(outcome)));
     let sql =
-        "UPDATE runs SET outcome = ?3, outcome_class = ?4, finished_ms = coalesce(finished_ms, ?5),
+        "UPDATE runs SET version = version + 1, outcome = ?3, outcome_class = ?4, finished_ms = coalesce(finished_ms, ?5),
         seen_ms = max(seen_ms, ?5) WHERE run_id = ?1 AND org = ?2";
     let end = || execute(connection, sql, (&run.run_id, &run.org, outcome, class, at_ms));
     match end()? {

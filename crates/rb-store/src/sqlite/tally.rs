@@ -48,7 +48,7 @@ pub(super) fn write(tally: &Tally, connection: &Connection, run: i64, at_ms: i64
     let [total, input, output, cache_read, cache_write, cost_nano] = tally.spent;
     execute(
         connection,
-        "UPDATE runs SET seen_ms = max(seen_ms, ?), step_count = ?, injected_steps = ?, fired_steps = ?,
+        "UPDATE runs SET version = version + 1, seen_ms = max(seen_ms, ?), step_count = ?, injected_steps = ?, fired_steps = ?,
             score_nano = ?, score_peak = ?, tokens_total = ?, tokens_input = ?, tokens_output = ?,
             cache_read = ?, cache_write = ?, cost_nano = ?, monitors = ?, models = ?
          WHERE id = ?",
