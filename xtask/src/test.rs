@@ -73,7 +73,8 @@ pub(crate) fn run(names: &[&str]) -> Result<ExitCode> {
 }
 
 fn tools_stage() -> Result<()> {
-    tools::REFERENCE.install().map(drop)
+    tools::REFERENCE.install()?;
+    tools::postgresql()
 }
 
 fn cargo(args: &[&str]) -> Result<()> {
@@ -88,6 +89,8 @@ fn tests() -> Result<()> {
     let mut tests = shell::cargo(&["test", "--workspace", "--no-fail-fast"])?;
     // Snapshots are looked at and accepted by hand, never written by a test run.
     tests.env("INSTA_UPDATE", "no");
+    // With this, a machine without PostgreSQL fails the tests that need it instead of leaving them out.
+    tests.env("RB_TEST_POSTGRES", "1");
     match tools::REFERENCE.python() {
         Some(python) => {
             tests.env("RB_REFERENCE_PYTHON", python);

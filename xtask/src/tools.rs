@@ -1,10 +1,10 @@
 //! The programs of others that the tests and benchmarks ask: none becomes part of the product.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use crate::python::Environment;
+use crate::python::{self, Environment};
 use crate::shell;
 
 /// The public package that fixes the heuristic suite bit for bit, pinned by hash and without its dependencies: the
@@ -35,6 +35,19 @@ pub(crate) const PUBLIC: Environment = Environment {
     requirements: "xtask/public.txt",
     pip: &["--no-deps", "--require-hashes"],
 };
+
+/// The database that many nodes share: the tests start servers of their own, so it need not run, only be there.
+pub(crate) fn postgresql() -> Result<()> {
+    let is_there = |folder: &Path| folder.join("initdb").is_file();
+    let debian = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let of_path = std::env::var_os("PATH").unwrap_or_default();
+    if debian.map(|version| version.path().join("bin")).any(|folder| is_there(&folder))
+        || std::env::split_paths(&of_path).any(|folder| is_there(&folder))
+    {
+        return Ok(());
+    }
+    python::apt(&["postgresql"])
+}
 
 /// The program itself, built as the tests use it.
 pub(crate) fn rb() -> Result<PathBuf> {

@@ -1,7 +1,8 @@
 //! Prints what keeping steps and listing runs costs here: `cargo bench -p rb-store`.
 //!
 //! A durable step ends in a wait for the disk, so the rate at which this disk can be waited for is measured in the same
-//! run; read the ratio. `-- writers` and `-- lists` do half of it. Run as a test (`cargo test --benches`) it does everything once, small.
+//! run; read the ratio. `-- writers` and `-- lists` do half of it. `RB_BENCH_DATABASE_URL=postgres://…` measures an empty
+//! database there instead of files here. Run as a test (`cargo test --benches`) it does everything once, small.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -101,8 +102,14 @@ fn processor_seconds() -> f64 {
     ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
+/// What is measured: a file, unless another database is named.
+fn address(file: &Path) -> String {
+    let named = std::env::var("RB_BENCH_DATABASE_URL");
+    named.unwrap_or_else(|_| format!("sqlite:{}", file.display()))
+}
+
 async fn steps_a_second(file: &Path, writers: u32, seconds: f64) -> Result<f64> {
-    let store = open(&format!("sqlite:{}", file.display())).await?;
+    let store = open(&address(file)).await?;
     let start = Instant::now();
     let mut tasks = tokio::task::JoinSet::new();
     for writer in 0..writers {
@@ -113,7 +120,7 @@ async fn steps_a_second(file: &Path, writers: u32, seconds: f64) -> Result<f64> 
                 if start.elapsed().as_secs_f64() >= seconds {
                     break;
                 }
-                store.apply(vec![step(&format!("run {writer}"), index)]).await?;
+                store.apply(vec![step(&format!("run {writer} of {writers}"), index)]).await?;
                 steps += 1.0;
             }
             Ok::<f64, StoreError>(steps)
@@ -147,7 +154,7 @@ fn step(run_id: &str, step_index: u32) -> Change {
 
 /// A store that is as large as one gets on one machine, and what a page of it costs.
 async fn lists(file: &Path, size: &Size) -> Result<()> {
-    let store = open(&format!("sqlite:{}", file.display())).await?;
+    let store = open(&address(file)).await?;
     let start = Instant::now();
     fill(&store, size).await?;
     let steps = size.runs * size.steps_a_run;

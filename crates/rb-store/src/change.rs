@@ -7,6 +7,14 @@ use crate::rows::{ConversationRow, FindingRow, KeyRow, PatternRow, ProfileRow, R
 /// One change. Putting replaces what is there under the same key; deleting what is not there touches no row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
+    /// Guards the changes behind it: the run must have been changed exactly `version` times (`RunRow::version`, nothing
+    /// for an unknown run). Otherwise nothing of the call is done, and the error is [`StoreError::Moved`]. Stands first.
+    ///
+    /// [`StoreError::Moved`]: crate::StoreError::Moved
+    Expect {
+        run: RunKey,
+        version: u64,
+    },
     /// A run begins, or says more about itself.
     StartRun(Box<RunStart>),
     /// A step, by run and index. Of an unknown run, it begins the run too.

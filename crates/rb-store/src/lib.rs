@@ -10,12 +10,24 @@
 mod change;
 /// What every backend keeps to, as checks.
 pub mod contract;
+/// How many runs fare together.
+mod fare;
+/// Lists and maps, in a cell.
+mod json;
+/// Counts and amounts, in a cell.
+mod numbers;
 /// From an address to a store.
 mod open;
+/// The database that many nodes share.
+mod postgres;
 /// What is kept, as it is read and written.
 mod rows;
+/// What runs say about themselves.
+mod said;
 /// The embedded database.
 mod sqlite;
+/// A run's steps in numbers.
+mod tally;
 
 pub use change::{Change, RunStart};
 pub use open::open;
@@ -31,6 +43,9 @@ pub enum StoreError {
     /// The database is away, locked or full for the moment: the same call may succeed later.
     #[error("the database cannot be used at the moment: {0}")]
     Unavailable(String),
+    /// Somebody else has changed the run since it was read: read it again, and decide again.
+    #[error("the run was changed by somebody else in the meantime")]
+    Moved,
     /// The data was written by a later version of the program.
     #[error(
         "the database has schema version {found}, this program knows {known}: \

@@ -31,6 +31,8 @@ pub struct RunKey {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunRow {
     pub run: RunKey,
+    /// How often it was changed: by its beginning, a step, its end.
+    pub version: u64,
     pub project: String,
     pub agent_name: String,
     pub task: String,

@@ -271,7 +271,7 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) config: Option<PathBuf>,
 
-    /// Another database than the one in the data folder. Also `RB_DATABASE_URL`.
+    /// Another database than the one in the data folder: `sqlite:PATH` or `postgres://…`. Also `RB_DATABASE_URL`.
     #[arg(long, value_name = "URL", global = true)]
     pub(crate) database_url: Option<String>,
 }

@@ -60,14 +60,21 @@ impl Settings {
         self.data_dir.join("reasonblocks.db")
     }
 
+    /// Where the database is, for people. An address is not repeated: it may hold a password.
+    pub(crate) fn place(&self) -> String {
+        match self.raw.database_url.split_once(':') {
+            None => format!("in {}", self.data_dir.display()),
+            Some((scheme, _)) => format!("that `database_url` names ({scheme})"),
+        }
+    }
+
     /// Opens the database; the data folder is made if it is not there.
     pub(crate) async fn open(&self) -> Result<Arc<dyn Store>> {
         if self.raw.database_url.is_empty() {
             make_dir(&self.data_dir)?;
         }
-        rb_store::open(&self.database_url())
-            .await
-            .with_context(|| format!("cannot open the database in {}", self.data_dir.display()))
+        let opened = rb_store::open(&self.database_url()).await;
+        opened.with_context(|| format!("cannot open the database {}", self.place()))
     }
 }
 

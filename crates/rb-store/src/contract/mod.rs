@@ -73,6 +73,8 @@ checks! {
         metadata_is_merged_key_by_key,
         experiment_and_arm_stand_once_they_are_set,
         an_unknown_run_is_none,
+        every_change_of_a_run_makes_a_new_version,
+        a_guarded_call_is_made_on_the_expected_version_alone,
     }
     steps {
         a_step_comes_back_as_it_was_put,

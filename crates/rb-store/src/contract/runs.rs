@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::sample::{T0, a, begins, key, object, puts, quiet, start};
+use super::sample::{T0, a, begins, ends, key, object, puts, quiet, start};
 use super::{Checked, holds, put, same, there};
-use crate::{RunRow, RunStart, Store};
+use crate::{Change, RunRow, RunStart, Store, StoreError};
 
 type Held = Arc<dyn Store>;
 
@@ -15,6 +15,7 @@ pub(super) async fn a_run_comes_back_as_it_began(store: Held) -> Checked {
     same("rows touched", put(&store, begins(said.clone())).await?, 1)?;
     let expected = RunRow {
         run: said.run,
+        version: 1,
         project: said.project,
         agent_name: said.agent_name,
         task: said.task,
@@ -36,7 +37,7 @@ pub(super) async fn a_run_that_begins_again_keeps_what_is_not_said_anew(store: H
     let before = there("the run", store.run(&a(), "r").await?)?;
     let silent = RunStart { run: key("a", "r"), at_ms: T0 + 50, ..RunStart::default() };
     put(&store, begins(silent)).await?;
-    let mut expected = RunRow { seen_ms: T0 + 50, ..before };
+    let mut expected = RunRow { seen_ms: T0 + 50, version: 2, ..before };
     same("after saying nothing", store.run(&a(), "r").await?, Some(expected.clone()))?;
 
     let more = RunStart {
@@ -48,6 +49,7 @@ pub(super) async fn a_run_that_begins_again_keeps_what_is_not_said_anew(store: H
         ..RunStart::default()
     };
     put(&store, begins(more)).await?;
+    expected.version = 3;
     expected.project = String::from("other");
     expected.model = String::from("model-z");
     expected.task = String::from("Repair the lexer");
@@ -92,4 +94,55 @@ pub(super) async fn an_unknown_run_is_none(store: Held) -> Checked {
     holds("no steps", store.steps(&key("a", "R"), 0, 10).await?.is_empty())?;
     holds("no experiment", store.experiment(&a(), "x").await?.is_empty())?;
     holds("not even the one without a name", store.experiment(&a(), "").await?.is_empty())
+}
+
+pub(super) async fn every_change_of_a_run_makes_a_new_version(store: Held) -> Checked {
+    let changes = [
+        puts(quiet("a", "r", 0)),
+        puts(quiet("a", "r", 0)),
+        begins(start("a", "r", T0)),
+        ends("a", "r", T0, "success"),
+        puts(quiet("a", "r", 7)),
+    ];
+    for (version, change) in (1..).zip(&changes) {
+        put(&store, change.clone()).await?;
+        let run = there("the run", store.run(&a(), "r").await?)?;
+        same("its version", run.version, version)?;
+    }
+    store.apply(changes.to_vec()).await?;
+    let run = there("the run", store.run(&a(), "r").await?)?;
+    same("its version after a call of five", run.version, 10)?;
+    put(&store, ends("a", "ended only", T0, "success")).await?;
+    let run = there("the run", store.run(&a(), "ended only").await?)?;
+    same("the version of a run that only ended", run.version, 1)
+}
+
+pub(super) async fn a_guarded_call_is_made_on_the_expected_version_alone(store: Held) -> Checked {
+    let guarded = |version, index| {
+        vec![Change::Expect { run: key("a", "r"), version }, puts(quiet("a", "r", index))]
+    };
+    let moved = |outcome| matches!(outcome, Err(StoreError::Moved));
+    holds("an unknown run has no version", moved(store.apply(guarded(1, 0)).await))?;
+    same("no run was made", store.run(&a(), "r").await?, None)?;
+    same("rows touched", store.apply(guarded(0, 0)).await?, vec![0, 1])?;
+    holds("too old", moved(store.apply(guarded(0, 1)).await))?;
+    holds("too new", moved(store.apply(guarded(2, 1)).await))?;
+    let mut late = guarded(7, 1);
+    late.insert(0, puts(quiet("a", "r", 9)));
+    holds("nothing before the guard is done either", moved(store.apply(late).await))?;
+    same("steps", store.steps(&key("a", "r"), 0, 10).await?.len(), 1)?;
+    // Of many who read the same version, one may write.
+    let callers: Vec<_> = (0..16)
+        .map(|caller| {
+            let (store, changes) = (Arc::clone(&store), guarded(1, caller + 1));
+            tokio::spawn(async move { store.apply(changes).await.is_ok() })
+        })
+        .collect();
+    let mut made = 0;
+    for caller in callers {
+        let is_made = caller.await.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        made += u32::from(is_made);
+    }
+    same("calls that were made", made, 1)?;
+    same("steps after it", store.steps(&key("a", "r"), 0, 100).await?.len(), 2)
 }

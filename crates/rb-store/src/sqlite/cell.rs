@@ -1,77 +1,13 @@
-//! How values lie in a cell: counts, billionths, and JSON.
+//! How values lie in a cell of SQLite, and how they are read from it.
 
 use rusqlite::types::{FromSql, Type};
 use rusqlite::{Error, Result, Row};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// More than anybody uses in a step; keeps every sum far from the end of the numbers.
-const COUNT_MAX: u64 = 1_000_000_000_000;
-/// Dollars and scores of a step are cut here, for the same reason.
-const AMOUNT_MAX: f64 = 100_000.0;
-const NANO: f64 = 1e9;
-
-/// A count as it is stored.
-pub(super) fn count_in(count: u64) -> i64 {
-    i64::try_from(count.min(COUNT_MAX)).unwrap_or(i64::MAX)
-}
-
-/// A count as it is read: a negative one cannot have been stored.
-pub(super) fn count_out(count: i64) -> u64 {
-    u64::try_from(count).unwrap_or(0)
-}
-
-/// An amount that can be stored, summed and read again: what is no number is nothing.
-pub(super) fn amount(value: f64) -> f64 {
-    if value.is_finite() { value.clamp(-AMOUNT_MAX, AMOUNT_MAX) } else { 0.0 }
-}
-
-/// In billionths, so that sums are exact whatever the order.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "`amount` keeps it within a thousandth of the range"
-)]
-pub(super) fn nano_in(value: f64) -> i64 {
-    (amount(value) * NANO).round() as i64
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "beyond 2^53 billionths the last digits do not matter"
-)]
-pub(super) fn nano_out(nano: i64) -> f64 {
-    nano as f64 / NANO
-}
-
-/// Lists and maps, which are NULL where they are empty.
-pub(super) trait Emptiness: Serialize {
-    fn is_nothing(&self) -> bool;
-}
-
-impl<T: Serialize> Emptiness for Vec<T> {
-    fn is_nothing(&self) -> bool {
-        self.is_empty()
-    }
-}
-
-impl<V: Serialize> Emptiness for std::collections::BTreeMap<String, V> {
-    fn is_nothing(&self) -> bool {
-        self.is_empty()
-    }
-}
-
-impl Emptiness for serde_json::Map<String, serde_json::Value> {
-    fn is_nothing(&self) -> bool {
-        self.is_empty()
-    }
-}
+use crate::json::{Emptiness, json_text};
 
 pub(super) fn json_in<T: Emptiness>(value: &T) -> Result<Option<String>> {
-    if value.is_nothing() {
-        return Ok(None);
-    }
-    let text = serde_json::to_string(value);
-    Ok(Some(text.map_err(|error| Error::ToSqlConversionFailure(error.into()))?))
+    json_text(value).map_err(|error| Error::ToSqlConversionFailure(error.into()))
 }
 
 /// The cells of a row, read one after the other: a name costs a search, and the rows of a write are read on every step.
@@ -104,31 +40,4 @@ fn json_at<T: DeserializeOwned + Default>(row: &Row<'_>, at: usize) -> Result<T>
     let Some(text) = row.get_ref(at)?.as_str_or_null()? else { return Ok(T::default()) };
     serde_json::from_str(text)
         .map_err(|error| Error::FromSqlConversionFailure(at, Type::Text, error.into()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_added_can_be_taken_away_exactly() {
-        for (value, expected) in [
-            (0.1, 100_000_000),
-            (1.0 / 3.0, 333_333_333),
-            (-0.5, -500_000_000),
-            (f64::NAN, 0),
-            (f64::INFINITY, 0),
-            (1e300, 100_000_000_000_000),
-        ] {
-            assert_eq!(nano_in(value), expected, "{value}");
-        }
-        let sum: i64 = [0.1, 0.2, 0.3, -0.1, -0.2].into_iter().map(nano_in).sum();
-        assert_eq!(nano_out(sum), 0.3);
-    }
-
-    #[test]
-    fn counts_are_cut_and_never_negative() {
-        assert_eq!([0, 7, u64::MAX].map(count_in), [0, 7, 1_000_000_000_000]);
-        assert_eq!([7, -1].map(count_out), [7, 0]);
-    }
 }

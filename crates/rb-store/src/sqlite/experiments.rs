@@ -1,13 +1,13 @@
 //! Experiments and their runs, from the sums of the runs alone.
 
-use std::collections::BTreeMap;
-
 use rusqlite::{Connection, Result, Row, params_from_iter};
 
-use super::cell::{count_out, json_out, nano_out};
+use super::cell::json_out;
 use super::scope::Conditions;
 use super::select;
-use crate::{ExperimentRun, ModelTokens, Scope, Tokens};
+use crate::numbers::{count_out, nano_out};
+use crate::tally::by_model;
+use crate::{ExperimentRun, Scope};
 
 pub(super) fn names(connection: &Connection, scope: &Scope) -> Result<Vec<(String, u64)>> {
     let mut conditions = Conditions::of(scope, "r");
@@ -47,27 +47,6 @@ fn run(row: &Row<'_>) -> Result<ExperimentRun> {
         score_peak: row.get("score_peak")?,
         injected_steps: count_out(row.get("injected_steps")?),
         fired_steps: count_out(row.get("fired_steps")?),
-        by_model: by_model(row)?,
+        by_model: by_model(row.get("model")?, json_out(row, "models")?),
     })
-}
-
-/// By the model that was used; a step that names none used the run's.
-fn by_model(row: &Row<'_>) -> Result<Vec<ModelTokens>> {
-    let own: String = row.get("model")?;
-    let mut models: BTreeMap<String, [i64; 6]> = json_out(row, "models")?;
-    if let Some(unnamed) = models.remove("") {
-        for (sum, spent) in models.entry(own).or_default().iter_mut().zip(unnamed) {
-            *sum += spent;
-        }
-    }
-    let spent = |(model, [total, input, output, cache_read, cache_write, cost_nano]): (
-        String,
-        [i64; 6],
-    )| {
-        let [total, input, output, cache_read, cache_write] =
-            [total, input, output, cache_read, cache_write].map(count_out);
-        let tokens = Tokens { total, input, output, cache_read, cache_write };
-        ModelTokens { model, tokens, cost_usd: nano_out(cost_nano) }
-    };
-    Ok(models.into_iter().map(spent).collect())
 }

@@ -4,8 +4,18 @@ use rusqlite::{Error, ErrorCode};
 
 use crate::StoreError;
 
+/// A run was changed by somebody else: an error of ours, on the way that errors of SQLite go.
+#[derive(Debug, thiserror::Error)]
+#[error("the run was changed by somebody else")]
+pub(super) struct Moved;
+
 /// Puts an error of the database into the words of the store.
 pub(super) fn fault(doing: &'static str, error: &Error) -> StoreError {
+    if let Error::ToSqlConversionFailure(cause) = error
+        && cause.is::<Moved>()
+    {
+        return StoreError::Moved;
+    }
     let Some(code) = error.sqlite_error_code() else {
         return StoreError::Failed { doing, cause: error.to_string() };
     };

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension as _, Result, Row, params_from_iter};
 
-use super::cell::{count_out, json_out, nano_out};
-use super::runs::class_in;
+use super::cell::json_out;
 use super::scope::Conditions;
 use super::{select, steps};
+use crate::numbers::{count_out, nano_out};
+use crate::said::class_number;
 use crate::{RunFilter, RunKey, RunRow, Scope};
 
 pub(super) fn run(connection: &Connection, scope: &Scope, run_id: &str) -> Result<Option<RunRow>> {
@@ -56,7 +57,7 @@ fn conditions(scope: &Scope, filter: &RunFilter, lead: &str) -> Conditions {
         conditions.add("r.model = ?", [model.clone().into()]);
     }
     if let Some(outcome) = filter.outcome {
-        conditions.add("r.outcome_class = ?", [class_in(outcome).into()]);
+        conditions.add("r.outcome_class = ?", [class_number(outcome).into()]);
     }
     if let Some(since_ms) = filter.since_ms {
         conditions.add(&format!("{lead}.started_ms >= ?"), [since_ms.into()]);
@@ -88,6 +89,7 @@ fn row_of(row: &Row<'_>) -> Result<RunRow> {
     let fired = monitors.into_iter().filter(|(_, counts)| counts[0] > 0);
     Ok(RunRow {
         run: RunKey { org: row.get("org")?, run_id: row.get("run_id")? },
+        version: count_out(row.get("version")?),
         project: row.get("project")?,
         agent_name: row.get("agent_name")?,
         task: row.get("task")?,

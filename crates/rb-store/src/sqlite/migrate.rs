@@ -18,6 +18,7 @@ pub(super) const ALL: &[Migration] = &[
         name: "conversations",
         sql: include_str!("../../migrations/sqlite/0002_conversations.sql"),
     },
+    Migration { name: "versions", sql: include_str!("../../migrations/sqlite/0003_versions.sql") },
 ];
 
 const DOING: &str = "bringing the database up to date";

@@ -106,6 +106,7 @@ impl Sqlite {
 /// Makes one change and says how many rows it touched: runs, patterns and so on, not what hangs on them.
 fn write(connection: &Connection, change: &Change) -> Sql<u64> {
     match change {
+        Change::Expect { run, version } => runs::expect(connection, run, *version),
         Change::StartRun(start) => runs::start(connection, start),
         Change::PutStep(step) => steps::put(connection, step),
         Change::FinishRun { run, at_ms, outcome } => runs::finish(connection, run, *at_ms, outcome),

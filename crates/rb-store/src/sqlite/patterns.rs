@@ -3,8 +3,9 @@
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result, Row, named_params, params_from_iter};
 
-use super::cell::{amount, count_in, count_out, json_in, json_out};
+use super::cell::{json_in, json_out};
 use super::{execute, select};
+use crate::numbers::{amount, count_in, count_out};
 use crate::{PatternRow, Scope};
 
 pub(super) fn put(connection: &Connection, pattern: &PatternRow) -> Result<u64> {

@@ -1,11 +1,14 @@
 //! Runs begin, say more, end and go.
 
-use rusqlite::{Connection, OptionalExtension as _, Result, named_params};
+use rusqlite::{Connection, Error, OptionalExtension as _, Result, named_params};
 use serde_json::{Map, Value};
 
 use super::cell::{Cells, json_in, json_out};
-use super::tally::Tally;
-use super::{execute, select, usage};
+use super::fault::Moved;
+use super::{execute, select, tally, usage};
+use crate::numbers::count_out;
+use crate::said::{ARM, EXPERIMENT, class_number, merged, search_text, word};
+use crate::tally::Tally;
 use crate::{OutcomeClass, RunKey, RunStart};
 
 /// What writing a step has to know of its run.
@@ -29,10 +32,22 @@ pub(super) fn head(connection: &Connection, run: &RunKey) -> Result<Option<Head>
             id: cells.next()?,
             started_ms: cells.next()?,
             is_experiment: cells.next()?,
-            tally: Tally::read(&mut cells)?,
+            tally: tally::tally(&mut cells)?,
         })
     });
     head.optional()
+}
+
+/// Whether a run was changed exactly so often.
+pub(super) fn expect(connection: &Connection, run: &RunKey, version: u64) -> Result<u64> {
+    let sql = "SELECT version FROM runs WHERE run_id = ?1 AND org = ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    let found = statement.query_row((&run.run_id, &run.org), |row| row.get(0)).optional()?;
+    if count_out(found.unwrap_or_default()) == version {
+        Ok(0)
+    } else {
+        Err(Error::ToSqlConversionFailure(Box::new(Moved)))
+    }
 }
 
 /// A run begins with whatever was first heard of it.
@@ -50,7 +65,10 @@ pub(super) fn begin(
 
 pub(super) fn start(connection: &Connection, start: &RunStart) -> Result<u64> {
     match said(connection, &start.run)? {
-        None => insert(connection, start).map(|_| 1),
+        None => {
+            let id = insert(connection, start)?;
+            execute(connection, "UPDATE runs SET version = 1 WHERE id = ?1", [id])
+        }
         Some(said) => merge(connection, said, start),
     }
 }
@@ -86,7 +104,7 @@ fn insert(connection: &Connection, start: &RunStart) -> Result<i64> {
             :agent_name, :model, :framework, :codebase, :task_profile, :parent, :metadata, :task)",
         named_params! {
             ":org": start.run.org, ":run_id": start.run.run_id, ":project": start.project,
-            ":at_ms": start.at_ms, ":unfinished": class_in(OutcomeClass::Unfinished),
+            ":at_ms": start.at_ms, ":unfinished": class_number(OutcomeClass::Unfinished),
             ":experiment_id": word(&start.metadata, EXPERIMENT), ":arm": word(&start.metadata, ARM),
             ":agent_name": start.agent_name, ":model": start.model, ":framework": start.framework,
             ":codebase": start.codebase, ":task_profile": start.task_profile,
@@ -110,7 +128,7 @@ fn merge(connection: &Connection, said: Said, start: &RunStart) -> Result<u64> {
     write_words(connection, said.id, &start.run.run_id, &task, &agent_name)?;
     execute(
         connection,
-        "UPDATE runs SET seen_ms = max(seen_ms, :at_ms), experiment_id = :experiment_id, arm = :arm,
+        "UPDATE runs SET version = version + 1, seen_ms = max(seen_ms, :at_ms), experiment_id = :experiment_id, arm = :arm,
             project = coalesce(nullif(:project, ''), project), agent_name = :agent_name, task = :task,
             model = coalesce(nullif(:model, ''), model),
             framework = coalesce(nullif(:framework, ''), framework),
@@ -128,31 +146,6 @@ fn merge(connection: &Connection, said: Said, start: &RunStart) -> Result<u64> {
     )
 }
 
-/// The keys of a run's metadata that make it part of an experiment, and stand once they are set.
-const EXPERIMENT: &str = "experiment_id";
-const ARM: &str = "arm";
-
-fn merged(mut before: Map<String, Value>, new: &Map<String, Value>) -> Map<String, Value> {
-    let standing = [EXPERIMENT, ARM].map(|key| (key, !word(&before, key).is_empty()));
-    for (key, value) in new {
-        if !standing.contains(&(key.as_str(), true)) {
-            before.insert(key.clone(), value.clone());
-        }
-    }
-    before
-}
-
-/// A value as a text; nothing is an empty one.
-fn word(metadata: &Map<String, Value>, key: &str) -> String {
-    match metadata.get(key) {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text.clone(),
-        Some(other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_))) => {
-            other.to_string()
-        }
-    }
-}
-
 /// Keeps what the search looks in.
 fn write_words(
     connection: &Connection,
@@ -161,7 +154,7 @@ fn write_words(
     task: &str,
     agent_name: &str,
 ) -> Result<()> {
-    let text = format!("{run_id}\n{agent_name}\n{task}").to_lowercase();
+    let text = search_text(run_id, agent_name, task);
     let sql = "INSERT OR REPLACE INTO run_words (run, text) VALUES (?1, ?2)";
     execute(connection, sql, (run, text)).map(drop)
 }
@@ -172,9 +165,9 @@ pub(super) fn finish(
     at_ms: i64,
     outcome: &str,
 ) -> Result<u64> {
-    let class = class_in(OutcomeClass::of(Some(outcome)));
+    let class = class_number(OutcomeClass::of(Some(outcome)));
     let sql =
-        "UPDATE runs SET outcome = ?3, outcome_class = ?4, finished_ms = coalesce(finished_ms, ?5),
+        "UPDATE runs SET version = version + 1, outcome = ?3, outcome_class = ?4, finished_ms = coalesce(finished_ms, ?5),
         seen_ms = max(seen_ms, ?5) WHERE run_id = ?1 AND org = ?2";
     let end = || execute(connection, sql, (&run.run_id, &run.org, outcome, class, at_ms));
     match end()? {
@@ -219,14 +212,4 @@ pub(super) fn forget_fired(
 ) -> Result<()> {
     let sql = "DELETE FROM fired_runs WHERE org = ?1 AND monitor = ?2 AND started_ms = ?3 AND run_id = ?4";
     execute(connection, sql, (&run.org, monitor, started_ms, &run.run_id)).map(drop)
-}
-
-/// An outcome's class as it is stored.
-pub(super) fn class_in(class: OutcomeClass) -> i64 {
-    match class {
-        OutcomeClass::Success => 0,
-        OutcomeClass::Failure => 1,
-        OutcomeClass::Other => 2,
-        OutcomeClass::Unfinished => 3,
-    }
 }

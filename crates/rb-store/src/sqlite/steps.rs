@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension as _, Result, Row, params};
 
-use super::cell::{Cells, amount, count_in, count_out, json_in, json_out};
+use super::cell::{Cells, json_in, json_out};
 use super::runs::{self, Head};
-use super::tally::Share;
-use super::{execute, select, usage};
+use super::{execute, select, tally, usage};
+use crate::numbers::{amount, count_in, count_out};
+use crate::tally::Share;
 use crate::{RunKey, StepRow, Tokens};
 
 /// Puts a step in its place, and the run's sums right.
@@ -29,7 +30,7 @@ fn stored(connection: &Connection, run: i64, step_index: u32) -> Result<Option<(
     let mut statement = connection.prepare_cached(&sql)?;
     let step = |row: &Row<'_>| {
         let mut cells = Cells::of(row);
-        Ok((cells.next()?, Share::read(&mut cells)?))
+        Ok((cells.next()?, tally::share(&mut cells)?))
     };
     statement.query_row((run, step_index), step).optional()
 }
@@ -64,7 +65,7 @@ fn count(
     for monitor in fired_before.difference(&fired) {
         runs::forget_fired(connection, &step.run, head.started_ms, monitor)?;
     }
-    head.tally.write(connection, head.id, step.at_ms)
+    tally::write(&head.tally, connection, head.id, step.at_ms)
 }
 
 /// The highest composite of a run, read from its steps: only where the step that had it was replaced.

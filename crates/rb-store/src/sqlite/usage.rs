@@ -2,10 +2,10 @@
 
 use rusqlite::{Connection, Result};
 
-use super::cell::count_out;
-use super::tally::Share;
 use super::{execute, select};
 use crate::UsageDay;
+use crate::numbers::count_out;
+use crate::tally::Share;
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -17,15 +17,13 @@ const ADD: &str =
 /// A step is counted.
 pub(super) fn add(connection: &Connection, org: &str, at_ms: i64, share: &Share) -> Result<()> {
     let day = at_ms.div_euclid(DAY_MS);
-    execute(connection, ADD, (org, day, i64::from(share.is_injected()), 1, share.tokens()))
-        .map(drop)
+    execute(connection, ADD, (org, day, i64::from(share.injected), 1, share.tokens())).map(drop)
 }
 
 /// A step that is about to be replaced is no longer counted.
 pub(super) fn take(connection: &Connection, org: &str, at_ms: i64, share: &Share) -> Result<()> {
     let day = at_ms.div_euclid(DAY_MS);
-    execute(connection, ADD, (org, day, -i64::from(share.is_injected()), -1, -share.tokens()))
-        .map(drop)
+    execute(connection, ADD, (org, day, -i64::from(share.injected), -1, -share.tokens())).map(drop)
 }
 
 /// A run turned out to be part of an experiment: none of its steps count.

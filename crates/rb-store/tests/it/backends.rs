@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use rb_store::{Store, contract, open};
 
+use crate::cluster::Cluster;
+
 /// Holds every check against a store of its own and names all that are broken.
 async fn check(fresh: impl AsyncFn() -> Arc<dyn Store>) {
     let mut broken = Vec::new();
@@ -36,4 +38,10 @@ async fn sqlite_in_a_file_keeps_to_the_contract() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sqlite_in_memory_keeps_to_the_contract() {
     check(async || open("sqlite::memory:").await.expect("a store")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_keeps_to_the_contract() {
+    let Some(cluster) = Cluster::shared() else { return };
+    check(async || open(&cluster.database()).await.expect("a store")).await;
 }

@@ -5,8 +5,12 @@ use std::collections::BTreeMap;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
-use rb_store::{Change, RunKey, RunStart, StepRow, Tokens, contract, open};
+use rb_store::{
+    Change, RunFilter, RunKey, RunStart, Scope, StepRow, StoreError, Tokens, contract, open,
+};
 use serde_json::{Map, Value};
+
+use crate::cluster::Cluster;
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -98,5 +102,37 @@ proptest! {
             contract::recount(open("sqlite::memory:").await?, &changes).await
         });
         prop_assert!(outcome.is_ok(), "{outcome:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn sums_equal_a_recount_in_postgres(changes in vec(change(), 0..60)) {
+        let Some(cluster) = Cluster::shared() else { return Ok(()) };
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let outcome = runtime.block_on(async {
+            contract::recount(open(&cluster.database()).await?, &changes).await
+        });
+        prop_assert!(outcome.is_ok(), "{outcome:?}");
+    }
+
+    #[test]
+    fn changes_made_together_leave_what_changes_made_apart_leave(changes in vec(change(), 0..40)) {
+        let Some(cluster) = Cluster::shared() else { return Ok(()) };
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let (together, apart) = runtime.block_on(async {
+            let (one, other) = (open(&cluster.database()).await?, open("sqlite::memory:").await?);
+            let touched = one.apply(changes.clone()).await?;
+            let mut counts = Vec::new();
+            for change in &changes {
+                counts.extend(other.apply(vec![change.clone()]).await?);
+            }
+            assert_eq!(touched, counts, "rows touched");
+            let all = RunFilter { count_max: 1_000, ..RunFilter::default() };
+            let nobody = Scope::default();
+            Ok::<_, StoreError>((one.runs(&nobody, &all).await?, other.runs(&nobody, &all).await?))
+        }).expect("both answer");
+        prop_assert_eq!(together, apart);
     }
 }

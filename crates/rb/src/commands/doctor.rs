@@ -51,12 +51,14 @@ async fn here(settings: &Settings) -> Vec<Finding> {
     }
     if !settings.raw.database_url.is_empty() || settings.database_file().exists() {
         findings.push(match settings.open().await {
-            Ok(_) => {
-                Finding::good(format!("the database in {} opens", settings.data_dir.display()))
-            }
-            Err(error) => {
+            Ok(_) => Finding::good(format!("the database {} opens", settings.place())),
+            Err(error) if settings.raw.database_url.is_empty() => {
                 Finding::bad(format!("{error:#}"), "restore a backup, or move the file away")
             }
+            Err(error) => Finding::bad(
+                format!("{error:#}"),
+                "check `database_url`, and that the database can be reached from here",
+            ),
         });
     } else {
         let what = format!("there is no data in {} yet", settings.data_dir.display());

@@ -63,7 +63,10 @@ async fn asked_to_stop() {
 async fn greeting(app: &Shared, settings: &Settings, address: SocketAddr, is_new: bool) -> String {
     let url = format!("http://{address}");
     let version = env!("CARGO_PKG_VERSION");
-    let kept = harmless(&settings.data_dir.display().to_string()).into_owned();
+    let kept = match settings.raw.database_url.as_str() {
+        "" => harmless(&settings.data_dir.display().to_string()).into_owned(),
+        _ => format!("in the database {}", harmless(&settings.place())),
+    };
     let new = if is_new { " (new)" } else { "" };
     let keys = if app.is_open().await {
         "none: open to everyone on this machine; `rb keys create` closes it".to_owned()

@@ -1,0 +1,55 @@
+//! What the gateway remembers of conversations.
+
+use std::collections::BTreeMap;
+
+use super::fault::Sql;
+use super::session::Session;
+use super::text::{TextIn, text};
+use crate::{ConversationRow, RunKey};
+
+/// Puts the newest state of each conversation, in the order of their names: then nobody waits in a circle.
+pub(super) async fn put(session: &Session, rows: &BTreeMap<&RunKey, &ConversationRow>) -> Sql<u64> {
+    if rows.is_empty() {
+        return Ok(0);
+    }
+    let texts = |part: fn(&ConversationRow) -> &String| {
+        rows.values().map(|row| TextIn::of(part(row))).collect::<Vec<_>>()
+    };
+    let at_ms: Vec<i64> = rows.values().map(|row| row.at_ms).collect();
+    let sql = "INSERT INTO conversations (org, run_id, head, state, at_ms)
+        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[])
+        ON CONFLICT (org, run_id) DO UPDATE SET head = excluded.head, state = excluded.state,
+            at_ms = excluded.at_ms";
+    session
+        .execute(
+            sql,
+            &[
+                &texts(|row| &row.run.org),
+                &texts(|row| &row.run.run_id),
+                &texts(|row| &row.head),
+                &texts(|row| &row.state),
+                &at_ms,
+            ],
+        )
+        .await
+}
+
+pub(super) async fn find(session: &Session, run: &RunKey) -> Sql<Option<String>> {
+    let sql = "SELECT state FROM conversations WHERE org = $1 AND run_id = $2";
+    let rows = session.select(sql, &[&TextIn::of(&run.org), &TextIn::of(&run.run_id)]).await?;
+    rows.first().map(|row| text(row, "state")).transpose()
+}
+
+/// The run of the newest conversation with the first of the heads that any has.
+pub(super) async fn with_head(
+    session: &Session,
+    org: &str,
+    heads: &[String],
+) -> Sql<Option<String>> {
+    let heads: Vec<TextIn<'_>> = heads.iter().map(|head| TextIn::of(head)).collect();
+    let sql = "SELECT c.run_id FROM unnest($2::text[]) WITH ORDINALITY AS h (head, place)
+        JOIN conversations c ON c.org = $1 AND c.head = h.head
+        ORDER BY h.place, c.at_ms DESC LIMIT 1";
+    let rows = session.select(sql, &[&TextIn::of(org), &heads]).await?;
+    rows.first().map(|row| text(row, "run_id")).transpose()
+}

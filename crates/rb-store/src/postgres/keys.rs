@@ -1,0 +1,72 @@
+//! Keys, of which only the hash is kept, and settings.
+
+use tokio_postgres::Row;
+
+use super::fault::Sql;
+use super::session::Session;
+use super::text::{TextIn, text};
+use crate::KeyRow;
+
+pub(super) async fn put(session: &Session, key: &KeyRow) -> Sql<u64> {
+    // By id, not by hash: two keys with one hash are a mistake that must not pass for a replacement.
+    let sql = "INSERT INTO keys (key_id, name, shown, hash, org, project, created_ms, revoked_ms)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+        ON CONFLICT (key_id) DO UPDATE SET name = excluded.name, shown = excluded.shown, hash = excluded.hash,
+            org = excluded.org, project = excluded.project, created_ms = excluded.created_ms,
+            revoked_ms = excluded.revoked_ms";
+    session
+        .execute(
+            sql,
+            &[
+                &TextIn::of(&key.key_id),
+                &TextIn::of(&key.name),
+                &TextIn::of(&key.shown),
+                &TextIn::of(&key.hash),
+                &TextIn::of(&key.org),
+                &TextIn::of(&key.project),
+                &key.created_ms,
+                &key.revoked_ms,
+            ],
+        )
+        .await
+}
+
+pub(super) async fn revoke(session: &Session, key_id: &str, at_ms: i64) -> Sql<u64> {
+    let sql = "UPDATE keys SET revoked_ms = $2 WHERE key_id = $1 AND revoked_ms IS NULL";
+    session.execute(sql, &[&TextIn::of(key_id), &at_ms]).await
+}
+
+pub(super) async fn list(session: &Session) -> Sql<Vec<KeyRow>> {
+    let rows = session.select("SELECT * FROM keys ORDER BY created_ms, key_id", &[]).await?;
+    rows.iter().map(key).collect()
+}
+
+pub(super) async fn find(session: &Session, hash: &str) -> Sql<Option<KeyRow>> {
+    let rows = session.select("SELECT * FROM keys WHERE hash = $1", &[&TextIn::of(hash)]).await?;
+    rows.first().map(key).transpose()
+}
+
+fn key(row: &Row) -> Sql<KeyRow> {
+    Ok(KeyRow {
+        key_id: text(row, "key_id")?,
+        name: text(row, "name")?,
+        shown: text(row, "shown")?,
+        hash: text(row, "hash")?,
+        org: text(row, "org")?,
+        project: text(row, "project")?,
+        created_ms: row.try_get("created_ms")?,
+        revoked_ms: row.try_get("revoked_ms")?,
+    })
+}
+
+pub(super) async fn put_setting(session: &Session, name: &str, value: &str) -> Sql<u64> {
+    let sql = "INSERT INTO settings (name, value) VALUES ($1, $2)
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+    session.execute(sql, &[&TextIn::of(name), &TextIn::of(value)]).await
+}
+
+pub(super) async fn setting(session: &Session, name: &str) -> Sql<Option<String>> {
+    let sql = "SELECT value FROM settings WHERE name = $1";
+    let rows = session.select(sql, &[&TextIn::of(name)]).await?;
+    rows.first().map(|row| text(row, "value")).transpose()
+}

@@ -1,0 +1,159 @@
+//! What a transaction does to runs, worked out in memory: every run that is touched is read once, changed in the order
+//! of the changes, and written once. Reading is in `load`, writing in `put`; here is no SQL.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::usage::{self, Used};
+use crate::said::{ARM, EXPERIMENT, merged, word};
+use crate::tally::{Share, Tally};
+use crate::{ConversationRow, RunKey, RunStart, StepRow};
+
+/// The runs of a transaction by name, and the conversations that are put.
+#[derive(Default)]
+pub(super) struct Ledger<'a> {
+    pub(super) runs: BTreeMap<&'a RunKey, Entry<'a>>,
+    pub(super) conversations: BTreeMap<&'a RunKey, &'a ConversationRow>,
+}
+
+/// A run as it stands.
+#[derive(Default)]
+pub(super) struct Entry<'a> {
+    pub(super) id: i64,
+    /// How often the run was changed, now and before this transaction, which may have made it.
+    pub(super) version: i64,
+    pub(super) version_before: i64,
+    pub(super) started_ms: i64,
+    pub(super) seen_ms: i64,
+    pub(super) is_experiment: bool,
+    pub(super) was_experiment: bool,
+    /// Steps there were before.
+    pub(super) steps_before: i64,
+    pub(super) tally: Tally,
+    /// The highest step was replaced: the next is to be looked for.
+    pub(super) is_peak_lost: bool,
+    pub(super) fired_before: BTreeSet<String>,
+    /// What the run says about itself, read where it says more.
+    pub(super) said: Said,
+    /// Outcome, and when it ended.
+    pub(super) end: Option<(&'a str, i64)>,
+    /// Steps that are put.
+    pub(super) steps: BTreeMap<u32, &'a StepRow>,
+    /// When and what the steps brought that were stored, or put so far.
+    pub(super) shares: BTreeMap<u32, (i64, Share)>,
+    pub(super) used: BTreeMap<i64, Used>,
+}
+
+/// What a run says about itself.
+#[derive(Default)]
+pub(super) struct Said {
+    /// Something was said in this transaction.
+    pub(super) is_fresh: bool,
+    pub(super) project: String,
+    pub(super) agent_name: String,
+    pub(super) task: String,
+    pub(super) model: String,
+    pub(super) framework: String,
+    pub(super) codebase: String,
+    pub(super) task_profile: String,
+    pub(super) parent: String,
+    pub(super) metadata: Map<String, Value>,
+}
+
+impl Said {
+    fn merge(&mut self, start: &RunStart) {
+        self.is_fresh = true;
+        for (before, new) in [
+            (&mut self.project, &start.project),
+            (&mut self.agent_name, &start.agent_name),
+            (&mut self.task, &start.task),
+            (&mut self.model, &start.model),
+            (&mut self.framework, &start.framework),
+            (&mut self.codebase, &start.codebase),
+            (&mut self.task_profile, &start.task_profile),
+            (&mut self.parent, &start.parent),
+        ] {
+            if !new.is_empty() {
+                before.clone_from(new);
+            }
+        }
+        self.metadata = merged(std::mem::take(&mut self.metadata), &start.metadata);
+    }
+
+    pub(super) fn experiment_id(&self) -> String {
+        word(&self.metadata, EXPERIMENT)
+    }
+
+    pub(super) fn arm(&self) -> String {
+        word(&self.metadata, ARM)
+    }
+}
+
+impl<'a> Entry<'a> {
+    /// Whether this transaction made the run.
+    pub(super) fn is_new(&self) -> bool {
+        self.version_before == 0
+    }
+
+    pub(super) fn is_touched(&self) -> bool {
+        self.version > self.version_before
+    }
+
+    /// Whether the run became part of an experiment: what it had used before is to be given back.
+    pub(super) fn gives_back(&self) -> bool {
+        self.is_experiment && !self.was_experiment && self.steps_before > 0
+    }
+
+    fn hear(&mut self, at_ms: i64) {
+        self.version += 1;
+        self.seen_ms = self.seen_ms.max(at_ms);
+    }
+
+    pub(super) fn start(&mut self, start: &RunStart) {
+        self.hear(start.at_ms);
+        self.said.merge(start);
+        if !self.is_experiment && !self.said.experiment_id().is_empty() {
+            self.is_experiment = true;
+            self.used.clear();
+        }
+    }
+
+    pub(super) fn put(&mut self, step: &'a StepRow) {
+        self.hear(step.at_ms);
+        let share = Share::of(step);
+        if let Some((at_ms, before)) = self.shares.remove(&step.step_index) {
+            self.is_peak_lost |= self.tally.take(&before);
+            self.count(at_ms, usage::used(&before).map(|used| -used));
+        }
+        self.tally.add(&share);
+        self.count(step.at_ms, usage::used(&share));
+        self.steps.insert(step.step_index, step);
+        self.shares.insert(step.step_index, (step.at_ms, share));
+    }
+
+    fn count(&mut self, at_ms: i64, used: Used) {
+        if !self.is_experiment {
+            add(self.used.entry(usage::day(at_ms)).or_default(), used);
+        }
+    }
+
+    pub(super) fn finish(&mut self, outcome: &'a str, at_ms: i64) {
+        self.hear(at_ms);
+        let first = self.end.map_or(at_ms, |(_, first)| first);
+        self.end = Some((outcome, first));
+    }
+
+    /// The highest composite, once the highest among the stored steps that stay is known.
+    pub(super) fn find_peak(&mut self, stored: Option<f64>) {
+        let put = self.steps.keys().filter_map(|index| self.shares.get(index));
+        let put = put.map(|(_, share)| share.score);
+        self.tally.set_peak(put.chain(stored).fold(0.0, f64::max));
+    }
+}
+
+pub(super) fn add(sum: &mut Used, used: Used) {
+    for (sum, used) in sum.iter_mut().zip(used) {
+        *sum += used;
+    }
+}

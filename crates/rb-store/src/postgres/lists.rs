@@ -1,0 +1,118 @@
+//! Which runs a list shows, newest first.
+
+use std::collections::BTreeMap;
+
+use tokio_postgres::Row;
+
+use super::fault::Sql;
+use super::scope::{Conditions, Value};
+use super::session::Session;
+use super::steps::tokens;
+use super::text::{TextIn, json, text, text_maybe};
+use crate::numbers::{count_out, nano_out};
+use crate::said::class_number;
+use crate::{RunFilter, RunKey, RunRow, Scope};
+
+pub(super) async fn run(session: &Session, scope: &Scope, run_id: &str) -> Sql<Option<RunRow>> {
+    let mut conditions = Conditions::of(scope, "r");
+    conditions.add_text("r.run_id = ?", run_id);
+    let sql = format!(
+        "SELECT r.* FROM runs r {} ORDER BY r.started_ms DESC, r.org DESC LIMIT 1",
+        conditions.sql()
+    );
+    let rows = session.select(&sql, &conditions.values()).await?;
+    rows.first().map(row_of).transpose()
+}
+
+pub(super) async fn runs(session: &Session, scope: &Scope, filter: &RunFilter) -> Sql<Vec<RunRow>> {
+    // Where a monitor is asked for, its own list of runs leads; it is in the same order.
+    let (from, lead) = match filter.fired {
+        Some(_) => ("fired_runs f JOIN runs r ON r.id = f.run", "f"),
+        None => ("runs r", "r"),
+    };
+    let text = filter.text.as_ref().map(|text| text.to_lowercase()).unwrap_or_default();
+    let mut conditions = conditions(scope, filter, lead, &text);
+    let count = conditions.place(Box::new(i64::from(filter.count_max)));
+    let offset = conditions.place(Box::new(i64::from(filter.offset)));
+    let sql = format!(
+        "SELECT r.* FROM {from} {}
+         ORDER BY {lead}.started_ms DESC, {lead}.org DESC, {lead}.run_id DESC LIMIT {count} OFFSET {offset}",
+        conditions.sql()
+    );
+    session.select(&sql, &conditions.values()).await?.iter().map(row_of).collect()
+}
+
+fn conditions<'a>(
+    scope: &'a Scope,
+    filter: &'a RunFilter,
+    lead: &str,
+    text: &'a str,
+) -> Conditions<'a> {
+    let mut conditions = Conditions::of(scope, "r");
+    if let Some(monitor) = &filter.fired {
+        conditions.add_text("f.monitor = ?", monitor);
+        if let Some(org) = &scope.org {
+            conditions.add_text("f.org = ?", org);
+        }
+    }
+    if let Some(agent_name) = &filter.agent_name {
+        conditions.add_text("r.agent_name = ?", agent_name);
+    }
+    if let Some(model) = &filter.model {
+        conditions.add_text("r.model = ?", model);
+    }
+    if let Some(outcome) = filter.outcome {
+        conditions.add_number("r.outcome_class = ?", class_number(outcome));
+    }
+    if let Some(since_ms) = filter.since_ms {
+        conditions.add_number(&format!("{lead}.started_ms >= ?"), since_ms);
+    }
+    if let Some(until_ms) = filter.until_ms {
+        conditions.add_number(&format!("{lead}.started_ms < ?"), until_ms);
+    }
+    if let Some(after) = &filter.after {
+        // The first line is for the index, the second for runs that began in the same millisecond.
+        conditions.add_number(&format!("{lead}.started_ms <= ?"), after.started_ms);
+        let place: [Value<'a>; 3] = [
+            Box::new(after.started_ms),
+            Box::new(TextIn::of(&after.run.org)),
+            Box::new(TextIn::of(&after.run.run_id)),
+        ];
+        let before = format!("({lead}.started_ms, {lead}.org, {lead}.run_id) < (?, ?, ?)");
+        conditions.add(&before, place);
+    }
+    if !text.is_empty() {
+        let found = "strpos((SELECT w.text FROM run_words w WHERE w.run = r.id), ?) > 0";
+        conditions.add_text(found, text);
+    }
+    conditions
+}
+
+fn row_of(row: &Row) -> Sql<RunRow> {
+    let monitors: BTreeMap<String, [i64; 4]> = json(row, "monitors")?;
+    let fired = monitors.into_iter().filter(|(_, counts)| counts[0] > 0);
+    Ok(RunRow {
+        run: RunKey { org: text(row, "org")?, run_id: text(row, "run_id")? },
+        version: count_out(row.try_get("version")?),
+        project: text(row, "project")?,
+        agent_name: text(row, "agent_name")?,
+        task: text(row, "task")?,
+        model: text(row, "model")?,
+        framework: text(row, "framework")?,
+        codebase: text(row, "codebase")?,
+        task_profile: text(row, "task_profile")?,
+        parent: text(row, "parent")?,
+        metadata: json(row, "metadata")?,
+        started_ms: row.try_get("started_ms")?,
+        seen_ms: row.try_get("seen_ms")?,
+        finished_ms: row.try_get("finished_ms")?,
+        outcome: text_maybe(row, "outcome")?,
+        step_count: count_out(row.try_get("step_count")?),
+        score_sum: nano_out(row.try_get("score_nano")?),
+        score_peak: row.try_get("score_peak")?,
+        tokens: tokens(row)?,
+        cost_usd: nano_out(row.try_get("cost_nano")?),
+        injected_steps: count_out(row.try_get("injected_steps")?),
+        fired: fired.map(|(name, counts)| (name, count_out(counts[0]))).collect(),
+    })
+}

@@ -1,0 +1,416 @@
+//! Rows of runs and steps on their way in, many a statement: an array a column.
+
+use tokio_postgres::Statement;
+
+use super::fault::Sql;
+use super::ledger::Entry;
+use super::session::Session;
+use super::text::TextIn;
+use super::usage::day;
+use crate::numbers::{amount, count_in};
+use crate::said::{class_number, search_text};
+use crate::{OutcomeClass, RunKey, StepRow};
+
+/// The runs that were touched, by name.
+type Runs<'a, 'b> = [(&'b RunKey, &'b Entry<'a>)];
+
+/// The statements, prepared: then sending one waits for nothing.
+pub(super) struct Statements {
+    steps: Statement,
+    sums: Statement,
+    said: Statement,
+    words: Statement,
+    ends: Statement,
+    fired: Statement,
+    fired_no_more: Statement,
+}
+
+/// The columns of a step and their types, in the order they are given.
+const STEP: [(&str, &str); 30] = [
+    ("run", "bigint"),
+    ("step_index", "bigint"),
+    ("at_ms", "bigint"),
+    ("total_score", "float8"),
+    ("cost_usd", "float8"),
+    ("tokens_total", "bigint"),
+    ("tokens_input", "bigint"),
+    ("tokens_output", "bigint"),
+    ("cache_read", "bigint"),
+    ("cache_write", "bigint"),
+    ("injected", "bool"),
+    ("is_error", "bool"),
+    ("input_is_structured", "bool"),
+    ("model", "text"),
+    ("scores", "text"),
+    ("fired", "text"),
+    ("failure_type", "text"),
+    ("action", "text"),
+    ("monitors_fired", "text"),
+    ("injection_sources", "text"),
+    ("injections", "text"),
+    ("intervention_texts", "text"),
+    ("evidence", "text"),
+    ("metadata", "text"),
+    ("replay", "text"),
+    ("project", "text"),
+    ("user_input", "text"),
+    ("thought", "text"),
+    ("action_input", "text"),
+    ("observation", "text"),
+];
+
+/// What changes in a run's row with every step.
+const SUMS: [(&str, &str); 17] = [
+    ("id", "bigint"),
+    ("version", "bigint"),
+    ("seen_ms", "bigint"),
+    ("seen_day", "bigint"),
+    ("step_count", "bigint"),
+    ("injected_steps", "bigint"),
+    ("fired_steps", "bigint"),
+    ("score_nano", "bigint"),
+    ("score_peak", "float8"),
+    ("tokens_total", "bigint"),
+    ("tokens_input", "bigint"),
+    ("tokens_output", "bigint"),
+    ("cache_read", "bigint"),
+    ("cache_write", "bigint"),
+    ("cost_nano", "bigint"),
+    ("monitors", "text"),
+    ("models", "text"),
+];
+
+/// What a run says about itself.
+const SAID: [(&str, &str); 12] = [
+    ("id", "bigint"),
+    ("project", "text"),
+    ("agent_name", "text"),
+    ("task", "text"),
+    ("model", "text"),
+    ("framework", "text"),
+    ("codebase", "text"),
+    ("task_profile", "text"),
+    ("parent", "text"),
+    ("metadata", "text"),
+    ("experiment_id", "text"),
+    ("arm", "text"),
+];
+
+/// `unnest($1::bigint[], …) AS u (run, …)`.
+fn arrays(columns: &[(&str, &str)]) -> String {
+    let given: Vec<String> =
+        (1..).zip(columns).map(|(at, (_, ty))| format!("${at}::{ty}[]")).collect();
+    format!("unnest({}) AS u ({})", given.join(", "), names(columns))
+}
+
+fn names(columns: &[(&str, &str)]) -> String {
+    columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// `a = from.a, …`.
+fn sets(columns: &[(&str, &str)], from: &str) -> String {
+    let set = |(name, _): &(&str, &str)| format!("{name} = {from}.{name}");
+    columns.iter().map(set).collect::<Vec<_>>().join(", ")
+}
+
+fn update_runs(columns: &[(&str, &str)]) -> String {
+    format!(
+        "UPDATE runs r SET {} FROM {} WHERE r.id = u.id",
+        sets(&columns[1..], "u"),
+        arrays(columns)
+    )
+}
+
+impl Statements {
+    pub(super) async fn prepare(session: &Session) -> Sql<Self> {
+        let put_steps = format!(
+            "INSERT INTO steps ({}) SELECT * FROM {} ON CONFLICT (run, step_index) DO UPDATE SET {}",
+            names(&STEP),
+            arrays(&STEP),
+            sets(&STEP[2..], "excluded")
+        );
+        let put_words =
+            "INSERT INTO run_words (run, text) SELECT * FROM unnest($1::bigint[], $2::text[])
+            ON CONFLICT (run) DO UPDATE SET text = excluded.text";
+        let end = "UPDATE runs r SET outcome = u.outcome, outcome_class = u.class,
+                finished_ms = coalesce(r.finished_ms, u.at_ms)
+            FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[]) AS u (id, outcome, class, at_ms)
+            WHERE r.id = u.id";
+        let fire = "INSERT INTO fired_runs (org, monitor, started_ms, run_id, run)
+            SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[])
+            ON CONFLICT DO NOTHING";
+        let forget =
+            "DELETE FROM fired_runs f USING unnest($1::bigint[], $2::text[]) AS u (run, monitor)
+            WHERE f.run = u.run AND f.monitor = u.monitor";
+        Ok(Self {
+            steps: session.prepare(&put_steps).await?,
+            sums: session.prepare(&update_runs(&SUMS)).await?,
+            said: session.prepare(&update_runs(&SAID)).await?,
+            words: session.prepare(put_words).await?,
+            ends: session.prepare(end).await?,
+            fired: session.prepare(fire).await?,
+            fired_no_more: session.prepare(forget).await?,
+        })
+    }
+
+    pub(super) async fn steps(&self, session: &Session, runs: &Runs<'_, '_>) -> Sql<u64> {
+        let steps: Vec<(i64, &StepRow)> = runs
+            .iter()
+            .flat_map(|(_, entry)| entry.steps.values().map(|step| (entry.id, *step)))
+            .collect();
+        if steps.is_empty() {
+            return Ok(0);
+        }
+        let numbers = |part: fn(&StepRow) -> i64| {
+            steps.iter().map(|(_, step)| part(step)).collect::<Vec<i64>>()
+        };
+        let reals = |part: fn(&StepRow) -> f64| {
+            steps.iter().map(|(_, step)| amount(part(step))).collect::<Vec<f64>>()
+        };
+        let flags = |part: fn(&StepRow) -> bool| {
+            steps.iter().map(|(_, step)| part(step)).collect::<Vec<bool>>()
+        };
+        let lists: Vec<Lists> =
+            steps.iter().map(|(_, step)| Lists::of(step)).collect::<Sql<_>>()?;
+        let runs: Vec<i64> = steps.iter().map(|(run, _)| *run).collect();
+        session
+            .send(
+                &self.steps,
+                &[
+                    &runs,
+                    &numbers(|step| i64::from(step.step_index)),
+                    &numbers(|step| step.at_ms),
+                    &reals(|step| step.total_score),
+                    &reals(|step| step.cost_usd),
+                    &numbers(|step| count_in(step.tokens.total)),
+                    &numbers(|step| count_in(step.tokens.input)),
+                    &numbers(|step| count_in(step.tokens.output)),
+                    &numbers(|step| count_in(step.tokens.cache_read)),
+                    &numbers(|step| count_in(step.tokens.cache_write)),
+                    &flags(StepRow::is_injected),
+                    &flags(|step| step.is_error),
+                    &flags(|step| step.input_is_structured),
+                    &texts(&steps, |step| &step.model),
+                    &column(&lists, |lists| &lists.scores),
+                    &column(&lists, |lists| &lists.fired),
+                    &maybe(&steps, |step| step.failure_type.as_deref()),
+                    &maybe(&steps, |step| step.action.as_deref()),
+                    &column(&lists, |lists| &lists.monitors_fired),
+                    &column(&lists, |lists| &lists.injection_sources),
+                    &column(&lists, |lists| &lists.injections),
+                    &column(&lists, |lists| &lists.intervention_texts),
+                    &column(&lists, |lists| &lists.evidence),
+                    &column(&lists, |lists| &lists.metadata),
+                    &maybe(&steps, |step| step.replay.as_deref()),
+                    &texts(&steps, |step| &step.project),
+                    &texts(&steps, |step| &step.user_input),
+                    &texts(&steps, |step| &step.thought),
+                    &maybe(&steps, |step| step.action_input.as_deref()),
+                    &maybe(&steps, |step| step.observation.as_deref()),
+                ],
+            )
+            .await
+    }
+
+    pub(super) async fn sums(&self, session: &Session, runs: &Runs<'_, '_>) -> Sql<u64> {
+        if runs.is_empty() {
+            return Ok(0);
+        }
+        let numbers = |part: fn(&Entry<'_>) -> i64| {
+            runs.iter().map(|(_, entry)| part(entry)).collect::<Vec<i64>>()
+        };
+        let spent =
+            |at: usize| runs.iter().map(|(_, entry)| entry.tally.spent[at]).collect::<Vec<i64>>();
+        let peaks: Vec<f64> = runs.iter().map(|(_, entry)| entry.tally.score_peak).collect();
+        let monitors: Vec<_> = runs
+            .iter()
+            .map(|(_, entry)| TextIn::json(&entry.tally.monitors))
+            .collect::<Sql<_>>()?;
+        let models: Vec<_> =
+            runs.iter().map(|(_, entry)| TextIn::json(&entry.tally.models)).collect::<Sql<_>>()?;
+        session
+            .send(
+                &self.sums,
+                &[
+                    &numbers(|entry| entry.id),
+                    &numbers(|entry| entry.version),
+                    &numbers(|entry| entry.seen_ms),
+                    &numbers(|entry| day(entry.seen_ms)),
+                    &numbers(|entry| entry.tally.steps),
+                    &numbers(|entry| entry.tally.injected_steps),
+                    &numbers(|entry| entry.tally.fired_steps),
+                    &numbers(|entry| entry.tally.score_nano),
+                    &peaks,
+                    &spent(0),
+                    &spent(1),
+                    &spent(2),
+                    &spent(3),
+                    &spent(4),
+                    &spent(5),
+                    &monitors,
+                    &models,
+                ],
+            )
+            .await
+    }
+
+    pub(super) async fn said(&self, session: &Session, runs: &Runs<'_, '_>) -> Sql<u64> {
+        let more: Vec<&Entry<'_>> =
+            runs.iter().map(|(_, entry)| *entry).filter(|entry| entry.said.is_fresh).collect();
+        if more.is_empty() {
+            return Ok(0);
+        }
+        let texts = |part: for<'e> fn(&'e Entry<'_>) -> &'e String| {
+            more.iter().map(|entry| TextIn::of(part(entry))).collect::<Vec<_>>()
+        };
+        let ids: Vec<i64> = more.iter().map(|entry| entry.id).collect();
+        let metadata: Vec<_> =
+            more.iter().map(|entry| TextIn::json(&entry.said.metadata)).collect::<Sql<_>>()?;
+        let experiments: Vec<String> =
+            more.iter().map(|entry| entry.said.experiment_id()).collect();
+        let arms: Vec<String> = more.iter().map(|entry| entry.said.arm()).collect();
+        let experiments: Vec<TextIn<'_>> = experiments.iter().map(|id| TextIn::of(id)).collect();
+        let arms: Vec<TextIn<'_>> = arms.iter().map(|arm| TextIn::of(arm)).collect();
+        session
+            .send(
+                &self.said,
+                &[
+                    &ids,
+                    &texts(|entry| &entry.said.project),
+                    &texts(|entry| &entry.said.agent_name),
+                    &texts(|entry| &entry.said.task),
+                    &texts(|entry| &entry.said.model),
+                    &texts(|entry| &entry.said.framework),
+                    &texts(|entry| &entry.said.codebase),
+                    &texts(|entry| &entry.said.task_profile),
+                    &texts(|entry| &entry.said.parent),
+                    &metadata,
+                    &experiments,
+                    &arms,
+                ],
+            )
+            .await
+    }
+
+    /// What the search looks in, of runs that are new or say more.
+    pub(super) async fn words(&self, session: &Session, runs: &Runs<'_, '_>) -> Sql<u64> {
+        let (ids, words): (Vec<i64>, Vec<String>) = runs
+            .iter()
+            .filter(|(_, entry)| entry.is_new() || entry.said.is_fresh)
+            .map(|(run, entry)| {
+                let said = &entry.said;
+                (entry.id, search_text(&run.run_id, &said.agent_name, &said.task))
+            })
+            .unzip();
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        let words: Vec<TextIn<'_>> = words.iter().map(|words| TextIn::of(words)).collect();
+        session.send(&self.words, &[&ids, &words]).await
+    }
+
+    pub(super) async fn ends(&self, session: &Session, runs: &Runs<'_, '_>) -> Sql<u64> {
+        let ended: Vec<(i64, &str, i64)> = runs
+            .iter()
+            .filter_map(|(_, entry)| entry.end.map(|(outcome, at_ms)| (entry.id, outcome, at_ms)))
+            .collect();
+        if ended.is_empty() {
+            return Ok(0);
+        }
+        let ids: Vec<i64> = ended.iter().map(|(id, ..)| *id).collect();
+        let outcomes: Vec<TextIn<'_>> =
+            ended.iter().map(|(_, outcome, _)| TextIn::of(outcome)).collect();
+        let classes: Vec<i64> = ended
+            .iter()
+            .map(|(_, outcome, _)| class_number(OutcomeClass::of(Some(outcome))))
+            .collect();
+        let times: Vec<i64> = ended.iter().map(|(.., at_ms)| *at_ms).collect();
+        session.send(&self.ends, &[&ids, &outcomes, &classes, &times]).await
+    }
+
+    /// Monitors that fired for the first time in a run.
+    pub(super) async fn fired(&self, session: &Session, runs: &Runs<'_, '_>) -> Sql<u64> {
+        let first: Vec<(&RunKey, &Entry<'_>, String)> = runs
+            .iter()
+            .flat_map(|(run, entry)| {
+                let fired = entry.tally.fired();
+                let new: Vec<String> = fired.difference(&entry.fired_before).cloned().collect();
+                new.into_iter().map(|monitor| (*run, *entry, monitor))
+            })
+            .collect();
+        if first.is_empty() {
+            return Ok(0);
+        }
+        let orgs: Vec<TextIn<'_>> = first.iter().map(|(run, ..)| TextIn::of(&run.org)).collect();
+        let monitors: Vec<TextIn<'_>> =
+            first.iter().map(|(.., monitor)| TextIn::of(monitor)).collect();
+        let times: Vec<i64> = first.iter().map(|(_, entry, _)| entry.started_ms).collect();
+        let names: Vec<TextIn<'_>> =
+            first.iter().map(|(run, ..)| TextIn::of(&run.run_id)).collect();
+        let ids: Vec<i64> = first.iter().map(|(_, entry, _)| entry.id).collect();
+        session.send(&self.fired, &[&orgs, &monitors, &times, &names, &ids]).await
+    }
+
+    /// Monitors that have fired on no step of a run any more.
+    pub(super) async fn fired_no_more(&self, session: &Session, runs: &Runs<'_, '_>) -> Sql<u64> {
+        let (ids, monitors): (Vec<i64>, Vec<String>) = runs
+            .iter()
+            .flat_map(|(_, entry)| {
+                let fired = entry.tally.fired();
+                let gone: Vec<String> = entry.fired_before.difference(&fired).cloned().collect();
+                gone.into_iter().map(|monitor| (entry.id, monitor))
+            })
+            .unzip();
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        let monitors: Vec<TextIn<'_>> = monitors.iter().map(|name| TextIn::of(name)).collect();
+        session.send(&self.fired_no_more, &[&ids, &monitors]).await
+    }
+}
+
+/// The lists and maps of a step, as they are stored.
+struct Lists {
+    scores: Json,
+    fired: Json,
+    monitors_fired: Json,
+    injection_sources: Json,
+    injections: Json,
+    intervention_texts: Json,
+    evidence: Json,
+    metadata: Json,
+}
+
+type Json = Option<TextIn<'static>>;
+
+impl Lists {
+    fn of(step: &StepRow) -> Sql<Self> {
+        let mut scores = step.scores.clone();
+        scores.retain(|_, score| score.is_finite());
+        Ok(Self {
+            scores: TextIn::json(&scores)?,
+            fired: TextIn::json(&step.fired)?,
+            monitors_fired: TextIn::json(&step.monitors_fired)?,
+            injection_sources: TextIn::json(&step.injection_sources)?,
+            injections: TextIn::json(&step.injections)?,
+            intervention_texts: TextIn::json(&step.intervention_texts)?,
+            evidence: TextIn::json(&step.evidence)?,
+            metadata: TextIn::json(&step.metadata)?,
+        })
+    }
+}
+
+fn column(lists: &[Lists], part: for<'l> fn(&'l Lists) -> &'l Json) -> Vec<&Json> {
+    lists.iter().map(part).collect()
+}
+
+fn texts<'a>(steps: &[(i64, &'a StepRow)], part: fn(&StepRow) -> &String) -> Vec<TextIn<'a>> {
+    steps.iter().map(|(_, step)| TextIn::of(part(step))).collect()
+}
+
+fn maybe<'a>(
+    steps: &[(i64, &'a StepRow)],
+    part: fn(&StepRow) -> Option<&str>,
+) -> Vec<Option<TextIn<'a>>> {
+    steps.iter().map(|(_, step)| TextIn::maybe(part(step))).collect()
+}

@@ -1,0 +1,166 @@
+//! What only PostgreSQL can suffer: several nodes that start at once, a server that dies, foreign tables.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rb_store::{Change, RunKey, Scope, StepRow, Store, StoreError, contract, open};
+
+use crate::cluster::Cluster;
+
+const NODES: u32 = 3;
+
+fn run(run_id: &str) -> RunKey {
+    RunKey { org: "a".to_owned(), run_id: run_id.to_owned() }
+}
+
+fn step(run_id: &str, step_index: u32) -> Change {
+    let fired = if step_index.is_multiple_of(3) { vec!["repeat".to_owned()] } else { vec![] };
+    let thought = format!("{step_index} ").repeat(50);
+    Change::PutStep(Box::new(StepRow {
+        run: run(run_id),
+        step_index,
+        thought,
+        fired,
+        total_score: f64::from(step_index % 10) / 10.0,
+        ..StepRow::default()
+    }))
+}
+
+async fn nodes(url: &str) -> Vec<Arc<dyn Store>> {
+    let mut opening = tokio::task::JoinSet::new();
+    for _ in 0..NODES {
+        let url = url.to_owned();
+        opening.spawn(async move { open(&url).await.expect("a node starts") });
+    }
+    opening.join_all().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_start_at_once_make_one_schema() {
+    let Some(cluster) = Cluster::shared() else { return };
+    for _ in 0..3 {
+        let nodes = nodes(&cluster.database()).await;
+        let value = Change::PutSetting { name: "colour".to_owned(), value: "red".to_owned() };
+        nodes[0].apply(vec![value]).await.expect("kept");
+        for node in nodes {
+            assert_eq!(node.setting("colour").await.expect("read").as_deref(), Some("red"));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_write_the_same_runs_keep_every_sum_exact() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let nodes = nodes(&cluster.database()).await;
+    let mut writing = tokio::task::JoinSet::new();
+    for (node, store) in (0_u32..).zip(&nodes) {
+        for caller in 0..4_u32 {
+            let store = Arc::clone(store);
+            writing.spawn(async move {
+                for at in 0..40_u32 {
+                    // Every call touches two runs, in either order; and everybody also writes the same step.
+                    let index = at * 12 + node * 4 + caller;
+                    let mut changes = vec![step("r", index), step("s", index), step("r", 7)];
+                    if caller % 2 == 1 {
+                        changes.reverse();
+                    }
+                    store.apply(changes).await.expect("kept");
+                }
+            });
+        }
+    }
+    writing.join_all().await;
+    let store = Arc::clone(&nodes[1]);
+    for run_id in ["r", "s"] {
+        let row = store.run(&Scope::org("a"), run_id).await.expect("read").expect("there");
+        assert_eq!(row.step_count, 480, "{run_id}");
+    }
+    contract::recount(store, &[]).await.expect("sums equal a recount");
+}
+
+#[tokio::test]
+async fn tables_of_another_program_are_left_alone() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let url = cluster.database();
+    let (client, connection) =
+        tokio_postgres::connect(&url, tokio_postgres::NoTls).await.expect("a connection");
+    let connection = tokio::spawn(connection);
+    client.batch_execute("CREATE TABLE music (title text)").await.expect("a table");
+    let told = open(&url).await.err().expect("refused").to_string();
+    assert!(told.contains("tables of another program"), "{told}");
+    client.batch_execute("DROP TABLE music").await.expect("gone");
+    drop(open(&url).await.expect("an empty database"));
+    let later = "INSERT INTO migrations (version, name) VALUES (9000, 'later')";
+    client.batch_execute(later).await.expect("put");
+    let told = open(&url).await.err().expect("refused");
+    assert!(matches!(told, StoreError::TooNew { found: 9000, .. }), "{told}");
+    drop(client);
+    drop(connection.await);
+}
+
+#[tokio::test]
+async fn what_cannot_be_reached_is_told_without_the_password() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let missing = cluster.database().replace("/postgres?", "/nowhere?");
+    for (url, expected) in [
+        ("postgres://me:secret@127.0.0.1:1/db", "no connection"),
+        ("postgres://me:secret@127.0.0.1:port/db", "cannot be read"),
+        (missing.as_str(), "there is no such database"),
+    ] {
+        let told = open(url).await.err().expect("refused").to_string();
+        assert!(told.contains(expected) && !told.contains("secret"), "{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_answered_survives_the_death_of_the_server() {
+    let Some(cluster) = Cluster::start() else { return };
+    let store = open(&cluster.database()).await.expect("a store");
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let mut writing = tokio::task::JoinSet::new();
+    for writer in 0..8_u32 {
+        let (store, stop) = (Arc::clone(&store), Arc::clone(&stop));
+        writing.spawn(async move {
+            let (mut kept, mut refused) = (BTreeSet::new(), 0_u32);
+            for index in 0.. {
+                if stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    break;
+                }
+                match store.apply(vec![step(&format!("r{writer}"), index)]).await {
+                    Ok(_) => drop(kept.insert(index)),
+                    Err(StoreError::Unavailable(_)) => {
+                        refused += 1;
+                        tokio::time::sleep(Duration::from_millis(10)).await;
+                    }
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            (writer, kept, refused)
+        });
+    }
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    cluster.kill();
+    assert!(matches!(store.ping().await, Err(StoreError::Unavailable(_))));
+    cluster.begin();
+    let back = Instant::now();
+    while store.ping().await.is_err() {
+        assert!(back.elapsed() < Duration::from_secs(10), "the store does not come back");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    println!("answers again {:.0?} after the server", back.elapsed());
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    let mut answered = 0;
+    while let Some(told) = writing.join_next().await {
+        let (writer, kept, refused) = told.expect("a writer");
+        let steps = store.steps(&run(&format!("r{writer}")), 0, u32::MAX).await.expect("steps");
+        let found: BTreeSet<u32> = steps.iter().map(|step| step.step_index).collect();
+        let lost: Vec<_> = kept.difference(&found).collect();
+        assert!(lost.is_empty(), "{} of {} lost: {lost:?}", lost.len(), kept.len());
+        assert!(refused > 0, "the server was away and nobody noticed");
+        answered += kept.len();
+    }
+    println!("{answered} answered steps, none lost");
+    contract::recount(store, &[]).await.expect("sums equal a recount");
+}
