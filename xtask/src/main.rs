@@ -34,6 +34,8 @@ cargo xtask <command>
   gen [--check]     write the generated pages, or say which of them are stale
   bench cache [DATA]
                     what steering costs the providers' prompt caches, over recorded or made-up runs
+  bench check [FILE...]
+                    how fast `rb check` goes through transcripts, beside `jq`; a made-up gigabyte without files
   bench engine      time per step, here and in the public Python package
   bench server      requests per second, here and in a minimal Python server
   bench gateway     what the gateway adds to a call, beside nginx and LiteLLM
@@ -65,6 +67,7 @@ fn run(args: &[&str]) -> Result<ExitCode> {
         ["gen", "--check"] => test::run(&["gen"]),
         ["bench", "cache"] => bench::cache::run(None).map(|()| ExitCode::SUCCESS),
         ["bench", "cache", data] => bench::cache::run(Some(data)).map(|()| ExitCode::SUCCESS),
+        ["bench", "check", files @ ..] => bench::check::run(files).map(|()| ExitCode::SUCCESS),
         ["bench", "engine"] => bench::engine::run().map(|()| ExitCode::SUCCESS),
         ["bench", "gateway"] => bench::gateway::run().map(|()| ExitCode::SUCCESS),
         ["bench", "server"] => bench::server::run().map(|()| ExitCode::SUCCESS),

@@ -27,7 +27,7 @@ const STAGES: [Stage; 12] = [
     Stage { name: "schema", about: "requests from the OpenAPI document, and kills", run: schema },
     Stage {
         name: "clients",
-        about: "real clients of the providers through the gateway",
+        about: "real clients through the gateway, OpenTelemetry's SDK, and a real terminal",
         run: clients,
     },
     Stage { name: "tidy", about: "house rules", run: || verdict(&tidy::complaints()?) },
@@ -114,7 +114,8 @@ fn schema() -> Result<()> {
 }
 
 fn clients() -> Result<()> {
-    pytest(&tools::CLIENTS, &["e2e/gateway"])
+    pytest(&tools::CLIENTS, &["e2e/gateway"])?;
+    pytest(&tools::OTLP, &["e2e/otlp", "e2e/terminal"])
 }
 
 fn pytest(environment: &Environment, folders: &[&str]) -> Result<()> {

@@ -29,6 +29,10 @@ pub(crate) const SCHEMATHESIS: Environment =
 pub(crate) const CLIENTS: Environment =
     Environment { name: "clients", requirements: "e2e/gateway/requirements.txt", pip: &[] };
 
+/// OpenTelemetry's own SDK and exporter.
+pub(crate) const OTLP: Environment =
+    Environment { name: "otlp", requirements: "e2e/otlp/requirements.txt", pip: &[] };
+
 /// The newest public package, alone: it runs with the frameworks that ours is tested with.
 pub(crate) const PUBLIC: Environment = Environment {
     name: "public",

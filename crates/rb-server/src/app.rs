@@ -20,6 +20,7 @@ use crate::prefix::Prefixes;
 use crate::prices::Prices;
 use crate::profiles::Profiles;
 use crate::recall::Recall;
+use crate::spans::Traces;
 
 /// The server's state.
 pub struct App {
@@ -39,6 +40,7 @@ pub struct App {
     pub(crate) recall: Recall,
     pub(crate) gateway: Gateway,
     pub(crate) sessions: Sessions,
+    pub(crate) traces: Traces,
 }
 
 /// The state as handlers have it.
@@ -91,6 +93,7 @@ impl App {
             recall: Recall::default(),
             gateway,
             sessions: Sessions::default(),
+            traces: Traces::default(),
             store,
             config,
         }))

@@ -6,11 +6,14 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::Request;
 use hyper::header::AUTHORIZATION;
+use rb_wire::sse::Framer;
 use serde_json::Value;
 
 use crate::outbound;
 
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+/// A stream is kept awake more often than this.
+const SILENCE_MAX: Duration = Duration::from_mins(1);
 /// A long run with all its steps.
 const BODY_BYTES_MAX: usize = 256 << 20;
 
@@ -25,13 +28,47 @@ pub enum AskError {
     Refused { status: u16, said: String },
 }
 
-/// Asks the server at `url` for `path`.
-pub async fn get(url: &str, path: &str, key: Option<&str>) -> Result<Value, AskError> {
+fn request(url: &str, path: &str, key: Option<&str>) -> Result<Request<Full<Bytes>>, AskError> {
     let mut request = Request::get(format!("{}{path}", url.trim_end_matches('/')));
     if let Some(key) = key {
         request = request.header(AUTHORIZATION, format!("Bearer {key}"));
     }
-    let request = request.body(Full::new(Bytes::new())).map_err(|_| AskError::Unwritable)?;
+    request.body(Full::new(Bytes::new())).map_err(|_| AskError::Unwritable)
+}
+
+/// Listens to a stream of events until it ends: `each` gets the name and the data of every one.
+pub async fn listen(
+    url: &str,
+    path: &str,
+    key: Option<&str>,
+    mut each: impl FnMut(&[u8], &[u8]),
+) -> Result<(), AskError> {
+    let silent = |error: &dyn std::error::Error| AskError::Silent(error.to_string());
+    let answer = outbound::client().request(request(url, path, key)?);
+    let answer =
+        tokio::time::timeout(ANSWERS_WITHIN, answer).await.map_err(|late| silent(&late))?;
+    let answer = answer.map_err(|error| silent(&error))?;
+    if !answer.status().is_success() {
+        let said = "it does not let us listen".to_owned();
+        return Err(AskError::Refused { status: answer.status().as_u16(), said });
+    }
+    let mut body = answer.into_body();
+    let mut framer = Framer::default();
+    // The server says something every few seconds: a longer silence is a connection that is gone.
+    while let Some(frame) =
+        tokio::time::timeout(SILENCE_MAX, body.frame()).await.map_err(|late| silent(&late))?
+    {
+        let frame = frame.map_err(|error| silent(&error))?;
+        if let Some(bytes) = frame.data_ref() {
+            framer.feed(bytes, &mut |event| each(event.name, event.data));
+        }
+    }
+    Ok(())
+}
+
+/// Asks the server at `url` for `path`.
+pub async fn get(url: &str, path: &str, key: Option<&str>) -> Result<Value, AskError> {
+    let request = request(url, path, key)?;
     let answer = async {
         let answer =
             outbound::client().request(request).await.map_err(|error| error.to_string())?;

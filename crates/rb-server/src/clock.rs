@@ -13,6 +13,11 @@ pub fn iso(ms: i64) -> String {
     format!("{time:.3}")
 }
 
+/// The time that `iso` wrote.
+pub fn read_iso(text: &str) -> Option<i64> {
+    text.parse::<Timestamp>().ok().map(Timestamp::as_millisecond)
+}
+
 /// Days since 1970.
 pub(crate) fn day_of(ms: i64) -> i64 {
     ms.div_euclid(86_400_000)
@@ -32,7 +37,7 @@ mod tests {
         let cases =
             [(0, "1970-01-01T00:00:00.000Z"), (1_763_251_200_042, "2025-11-16T00:00:00.042Z")];
         for (ms, text) in cases {
-            assert_eq!(iso(ms), text);
+            assert_eq!((iso(ms).as_str(), read_iso(text)), (text, Some(ms)));
         }
         assert_eq!((day_of(86_399_999), day_of(86_400_000), day_of(-1)), (0, 1, -1));
         assert_eq!(iso_day(1), "1970-01-02");

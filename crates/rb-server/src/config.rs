@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::export::{ExportConfig, ExportRaw};
 use crate::gateway::{GatewayConfig, Mode};
 use crate::prices::Price;
 
@@ -60,6 +61,8 @@ pub struct RawConfig {
     pub prices: BTreeMap<String, Price>,
     /// The gateway.
     pub gateway: GatewayConfig,
+    /// Findings out, to an OpenTelemetry collector.
+    pub export: ExportRaw,
 }
 
 impl Default for RawConfig {
@@ -88,6 +91,7 @@ impl Default for RawConfig {
             embedding_key: String::new(),
             prices: BTreeMap::new(),
             gateway: GatewayConfig::default(),
+            export: ExportRaw::default(),
         }
     }
 }
@@ -112,6 +116,7 @@ pub struct Config {
     pub embedding: Embedding,
     pub prices: BTreeMap<String, Price>,
     pub gateway: GatewayConfig,
+    pub export: Option<ExportConfig>,
 }
 
 /// What compares the situations of retrieval.
@@ -153,7 +158,7 @@ pub struct Variable {
 }
 
 /// Every variable that is heeded.
-pub const VARIABLES: [Variable; 19] = [
+pub const VARIABLES: [Variable; 24] = [
     Variable {
         name: "RB_LISTEN",
         about: "where to listen, as `listen`",
@@ -252,6 +257,31 @@ pub const VARIABLES: [Variable; 19] = [
         about: "the key to send there",
         set: |raw, value| set(&mut raw.embedding_key, value.to_owned()),
     },
+    Variable {
+        name: "OTEL_EXPORTER_OTLP_ENDPOINT",
+        about: "a collector that findings go to, as `export.endpoint`",
+        set: |raw, value| set(&mut raw.export.endpoint, value.to_owned()),
+    },
+    Variable {
+        name: "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT",
+        about: "the whole address for them, as `export.logs_endpoint`",
+        set: |raw, value| set(&mut raw.export.logs_endpoint, value.to_owned()),
+    },
+    Variable {
+        name: "OTEL_EXPORTER_OTLP_HEADERS",
+        about: "headers to send there, as `name=value` with commas between",
+        set: |raw, value| set(&mut raw.export.headers, ExportRaw::read_headers(value)?),
+    },
+    Variable {
+        name: "OTEL_EXPORTER_OTLP_PROTOCOL",
+        about: "`http/protobuf` or `http/json`",
+        set: |raw, value| set(&mut raw.export.protocol, value.to_owned()),
+    },
+    Variable {
+        name: "OTEL_SERVICE_NAME",
+        about: "what to call this server there",
+        set: |raw, value| set(&mut raw.export.service_name, value.to_owned()),
+    },
 ];
 
 impl RawConfig {
@@ -271,7 +301,7 @@ impl RawConfig {
             };
             (variable.set)(&mut self, value.trim()).map_err(|wanted| {
                 // A key's value is never repeated.
-                let secret = variable.name.contains("KEY");
+                let secret = ["KEY", "HEADERS"].iter().any(|word| variable.name.contains(word));
                 let value = if secret { "…".to_owned() } else { value.clone() };
                 ConfigError::Value { name: variable.name, value, wanted }
             })?;
@@ -322,6 +352,15 @@ impl RawConfig {
                 return Err(wrong("embedding_url", url.to_owned(), wanted));
             }
         };
+        let export = self.export.check().map_err(|(name, value, wanted)| {
+            let name = match name {
+                "protocol" => "OTEL_EXPORTER_OTLP_PROTOCOL",
+                "headers" => "OTEL_EXPORTER_OTLP_HEADERS",
+                "logs_endpoint" => "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT",
+                _ => "OTEL_EXPORTER_OTLP_ENDPOINT",
+            };
+            wrong(name, value, wanted)
+        })?;
         let days = u64::from(self.retention_days);
         let capped = self.intervention_cap_enabled && self.intervention_cap > 0;
         Ok(Config {
@@ -342,6 +381,7 @@ impl RawConfig {
             embedding,
             prices: self.prices,
             gateway: self.gateway,
+            export,
         })
     }
 }

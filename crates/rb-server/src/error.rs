@@ -26,6 +26,8 @@ pub(crate) enum ApiError {
     Conflict(String),
     /// The body is larger than the limit.
     TooLarge { bytes_max: usize },
+    /// The body is in a form that is not read here.
+    Unsupported(&'static str),
     /// The key's allowance is used up for the moment.
     TooManyRequests,
     /// The database is away for the moment.
@@ -112,6 +114,7 @@ impl ApiError {
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::Conflict(_) => StatusCode::CONFLICT,
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Unsupported(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
@@ -122,9 +125,10 @@ impl ApiError {
         match self {
             Self::Unprocessable(_) => String::new(), // shown as a list
             Self::BadRequest(what) | Self::Conflict(what) => what.clone(),
-            Self::Unauthorized(what) | Self::Forbidden(what) | Self::NotFound(what) => {
-                (*what).to_owned()
-            }
+            Self::Unauthorized(what)
+            | Self::Forbidden(what)
+            | Self::NotFound(what)
+            | Self::Unsupported(what) => (*what).to_owned(),
             Self::MethodNotAllowed => {
                 "this route does not take this method; `/docs` lists the routes".to_owned()
             }
@@ -157,6 +161,7 @@ impl ApiError {
             | Self::MethodNotAllowed
             | Self::Conflict(_)
             | Self::TooLarge { .. }
+            | Self::Unsupported(_)
             | Self::TooManyRequests
             | Self::Unavailable
             | Self::Internal => self.detail(),

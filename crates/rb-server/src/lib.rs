@@ -32,6 +32,8 @@ mod doorkeeper;
 mod error;
 /// What happens, told to whoever listens.
 mod events;
+/// Findings out, as OpenTelemetry events.
+mod export;
 /// Any program that calls a provider, steered by changing its base URL.
 pub mod gateway;
 /// Which organisation a run belongs to.
@@ -60,6 +62,8 @@ pub mod prices;
 mod profiles;
 /// Findings by meaning.
 mod recall;
+/// Recorded runs on their way into the store.
+pub mod recorded;
 /// What going through a stored step again needs.
 mod replay;
 /// The report of an experiment.
@@ -70,6 +74,8 @@ mod retention;
 mod serve;
 /// Ids with slashes in addresses.
 mod slashes;
+/// Spans of traces that may still go on.
+mod spans;
 /// The statistics of an experiment.
 mod stats;
 /// Look-ups for a run that is steered.
@@ -82,6 +88,7 @@ pub mod view;
 
 pub use api::openapi;
 pub use app::{App, Shared};
-pub use clock::{iso, now_ms};
+pub use clock::{iso, now_ms, read_iso};
 pub use events::RunsHeard;
+pub use export::{ExportConfig, ExportRaw};
 pub use serve::serve;

@@ -11,6 +11,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use crate::export::Counters as Exported;
+
 /// From a tenth of a millisecond to ten seconds.
 const SECONDS: [f64; 14] =
     [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0];
@@ -48,6 +50,7 @@ pub(crate) struct Metrics {
     pub(crate) failed_open: Counter,
     pub(crate) cache_fuses: Counter,
     pub(crate) telemetry_dropped: Counter,
+    pub(crate) exported: Exported,
     pub(crate) live_runs: Gauge,
     pub(crate) streams_open: Gauge,
     pub(crate) cost_usd: Counter<f64, AtomicU64>,
@@ -67,6 +70,7 @@ impl Metrics {
             failed_open: Counter::default(),
             cache_fuses: Counter::default(),
             telemetry_dropped: Counter::default(),
+            exported: Exported::default(),
             live_runs: Gauge::default(),
             streams_open: Gauge::default(),
             cost_usd: Counter::default(),
@@ -97,6 +101,9 @@ impl Metrics {
             "Changes that did not fit into the queue to the store",
             this.telemetry_dropped.clone(),
         );
+        let Exported { sent, lost } = this.exported.clone();
+        all.register("findings_exported", "Findings sent to the OpenTelemetry collector", sent);
+        all.register("findings_lost", "Findings that could not be exported", lost);
         all.register("live_runs", "Runs whose state is in memory", this.live_runs.clone());
         all.register("streams_open", "Open event streams", this.streams_open.clone());
         all.register("cost_usd", "Cost of the stored steps", this.cost_usd.clone());

@@ -20,13 +20,14 @@ pub struct Price {
 }
 
 /// Prices by model.
-pub(crate) struct Prices {
+pub struct Prices {
     own: BTreeMap<String, Price>,
     listed: &'static Calculator,
 }
 
 impl Prices {
-    pub(crate) fn new(own: BTreeMap<String, Price>) -> Self {
+    /// The operator's own prices, before the listed ones.
+    pub fn new(own: BTreeMap<String, Price>) -> Self {
         Self { own, listed: Calculator::bundled() }
     }
 

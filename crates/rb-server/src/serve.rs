@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tower::{Service, ServiceExt as _};
 
 use crate::app::Shared;
-use crate::{api, retention, slashes};
+use crate::{api, export, retention, slashes};
 
 /// A client must have sent its headers within this time.
 const HEADERS_WITHIN: Duration = Duration::from_secs(15);
@@ -24,6 +24,8 @@ const HEADERS_WITHIN: Duration = Duration::from_secs(15);
 const HEADERS_BYTES_MAX: u16 = u16::MAX;
 /// Open requests have this long to finish when the server ends.
 const DRAIN_WITHIN: Duration = Duration::from_secs(20);
+/// The last findings have this long to reach the collector.
+const EXPORT_WITHIN: Duration = Duration::from_secs(5);
 /// After a failed accept (too many open files), wait this long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -46,6 +48,7 @@ pub async fn serve(
         .config
         .retention
         .map(|kept| tokio::spawn(retention::keep_for(Arc::clone(&app.store), kept)).abort_handle());
+    let exporting = export::start(&app);
     let graceful = GracefulShutdown::new();
     let mut end = pin!(end);
     loop {
@@ -88,6 +91,11 @@ pub async fn serve(
         );
     }
     app.patterns.write_uses().await;
+    if let Some(exporting) = exporting
+        && tokio::time::timeout(EXPORT_WITHIN, exporting).await.is_err()
+    {
+        tracing::warn!("the last findings could not be exported in time");
+    }
     Ok(())
 }
 

@@ -39,6 +39,8 @@ pub mod chat;
 pub mod dialects;
 /// Which run a request belongs to.
 pub mod identity;
+/// OpenTelemetry's protocol: spans in, events out.
+pub mod otlp;
 /// Edits of a body that leave every other byte as it was.
 pub mod splice;
 /// Event streams, cut into events.

@@ -1,5 +1,8 @@
 //! The flags, and nothing else: what they mean is decided by the commands.
 
+/// What stands below the flags.
+mod help;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -8,6 +11,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use rb_engine::monitors::SuiteChoice;
 use rb_engine::weights::Profile;
 use rb_quality::corpus::Split;
+
+use self::help::{
+    AFTER_CHECK, AFTER_IMPORT, AFTER_QUALITY, AFTER_REPORT, AFTER_RUN, AFTER_SERVE, AFTER_WATCH,
+};
 
 /// Watches LLM agents step by step and says where they go astray.
 #[derive(Debug, Parser)]
@@ -26,8 +33,10 @@ pub(crate) enum Command {
     Check(CheckArgs),
     Quality(QualityArgs),
     Report(ReportArgs),
+    Import(ImportArgs),
     Runs(RunsArgs),
     Show(ShowArgs),
+    Watch(WatchArgs),
     Serve(ServeArgs),
     Keys(KeysArgs),
     Doctor(DoctorArgs),
@@ -226,6 +235,30 @@ pub(crate) struct ReportArgs {
     pub(crate) data: DataArgs,
 }
 
+/// Takes recorded runs into the store, to be looked at in the dashboard.
+///
+/// Reads what `rb check` reads and judges it in the same way. Names, times, models, tokens, costs and outcomes are kept
+/// where the source has them. What was taken before is brought up to date, not doubled: a session that has grown
+/// gets its new steps.
+#[derive(Debug, Args)]
+#[command(after_long_help = AFTER_IMPORT)]
+pub(crate) struct ImportArgs {
+    /// Files, folders or `-` for standard input, as in `rb check`.
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// The organisation that the runs belong to.
+    #[arg(long, value_name = "ID", default_value = rb_server::auth::ORG_DEFAULT)]
+    pub(crate) org: String,
+
+    /// The project that they belong to.
+    #[arg(long, value_name = "ID", default_value = rb_server::auth::PROJECT_DEFAULT)]
+    pub(crate) project: String,
+
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+}
+
 /// Lists the runs in the store, newest first, one a line.
 #[derive(Debug, Args)]
 pub(crate) struct RunsArgs {
@@ -245,6 +278,10 @@ pub(crate) struct RunsArgs {
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     pub(crate) count: u32,
 
+    /// Write one JSON object a run and line, for programs.
+    #[arg(long)]
+    pub(crate) json: bool,
+
     #[command(flatten)]
     pub(crate) data: DataArgs,
 }
@@ -255,6 +292,29 @@ pub(crate) struct ShowArgs {
     /// The id of the run; `rb runs` lists them.
     #[arg(value_name = "RUN")]
     pub(crate) run_id: String,
+
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+}
+
+/// Shows what the agents of a running server do, as it happens.
+///
+/// One line a run: who, with which model, how many steps, how the newest were scored, what fired, and what it cost. The
+/// return key shows a run in full. Where standard output is no terminal, every step is a plain line instead.
+#[derive(Debug, Args)]
+#[command(after_long_help = AFTER_WATCH)]
+pub(crate) struct WatchArgs {
+    /// The server to watch; otherwise `REASONBLOCKS_BASE_URL`, or the address in the settings.
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+
+    /// The key to ask with; otherwise `REASONBLOCKS_API_KEY`.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+
+    /// Plain lines, even on a terminal.
+    #[arg(long)]
+    pub(crate) plain: bool,
 
     #[command(flatten)]
     pub(crate) data: DataArgs,
@@ -387,92 +447,6 @@ pub(crate) struct RunArgs {
     #[arg(required = true, last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
-
-const AFTER_RUN: &str = "\
-Set for the command alone:
-  ANTHROPIC_BASE_URL, ANTHROPIC_API_BASE, OPENAI_BASE_URL, OPENAI_API_BASE
-  For `codex` also its provider entry, by `-c` settings.
-  An address that was set before is where the gateway forwards to.
-
-Exit codes:
-  that of the command; 128 and the signal's number if a signal ended it
-  127  there is no such command
-  126  it cannot be started
-
-Examples:
-  rb run -- claude
-  rb run -- codex exec 'Why does the build fail?'
-  RB_MODE=observe rb run -- python my_agent.py
-
-How each agent is set up: docs/agents/";
-
-const AFTER_REPORT: &str = "\
-Exit codes:
-  0  the page was written
-  2  an error: nothing to show, or a part that could not be read; the rest was drawn
-
-Examples:
-  rb report session.jsonl
-  rb report ~/.claude/projects/ -o yesterday.html
-  rb report run-42 --data-dir /var/lib/reasonblocks -o run-42.html";
-
-const AFTER_SERVE: &str = "\
-Examples:
-  rb serve
-  rb serve --data-dir /var/lib/reasonblocks --log-format json
-  REASONBLOCKS_KEYS=secret rb serve --listen 0.0.0.0:9000
-
-All settings: docs/server.md";
-
-const AFTER_QUALITY: &str = "\
-A line of input, here with line breaks (`steps` as in `rb check`; the more of the rest the better):
-  {\"run_id\": \"r1\", \"task\": \"Mend the parser.\", \"outcome\": \"success\" or \"failure\",
-   \"labels\": {\"labelled_steps\": [{\"step_index\": 3, \"category\": \"loop\"}]}, \"steps\": […]}
-  Runs with the same `task` are drawn and held out together. Steps are counted from 0. Labels are
-  also read from `labels.errors` (`step_index` and `category`) and from `labels.mistake_step`.
-
-Exit codes:
-  0  the report was written
-  1  with --check: a target was missed
-  2  an error: a path that cannot be read, a bad line, or nothing to measure; the rest was measured
-
-Examples:
-  rb quality runs.jsonl
-  rb quality transcripts/ --html quality.html
-  rb quality transcripts/ --no-plants --json | jq '.sets[] | select(.split == \"held_out\")'
-  rb quality nightly.jsonl.gz --check=held-out
-  rb quality runs.jsonl --show-plants 2
-
-What the numbers mean: docs/quality.md";
-
-const AFTER_CHECK: &str = "\
-Formats (docs/transcripts.md says more):
-  agent-error-bench, anthropic-messages, atif, claude-code, claude-stream, codex, gemini-cli,
-  langfuse, langsmith, mast, message-lines, mini-swe-agent, openai-chat, openai-responses,
-  openhands, openhands-eval, openinference, otel-genai, otlp, runs, swe-agent, tau-bench,
-  tau2-bench, who-and-when
-
-A line of our own format (`runs`), here with line breaks (only `steps` must be there):
-  {\"run_id\": \"r1\", \"outcome\": \"failure\", \"steps\": [
-    {\"thought\": \"Let me look.\", \"action\": \"bash\", \"action_input\": \"ls\",
-     \"observation\": \"a.rs\", \"is_error\": false}, …]}
-
-A line of output with --json, here with line breaks:
-  {\"run_id\": \"r1\", \"outcome\": \"failure\", \"fires\": […], \"steps\": [
-    {\"step_index\": 0, \"difficulty\": 0.05, \"fsm_state\": \"NORMAL\",
-     \"scores\": {\"streak\": 0.0, …}, \"composite\": 0.0075, \"fired\": []}, …], …}
-  `difficulty` is null where a step has no thought.
-
-Exit codes:
-  0  nothing fired
-  1  a monitor fired
-  2  an error: a path that cannot be read, a bad line, or no run at all; the rest was checked
-
-Examples:
-  rb check runs.jsonl
-  rb check ~/.claude/projects/ --only-fired
-  rb check transcripts/ --suite heuristic --profile qa --weight streak=0.1
-  zcat runs.jsonl.gz | rb check - --json | jq 'select(.fires != []) | .run_id'";
 
 fn weight(text: &str) -> Result<(String, f64), String> {
     let (name, value) = text

@@ -2,6 +2,9 @@
 //!
 //! Text from transcripts is untrusted; whoever formats it passes it through `harmless` first.
 
+/// The whole screen.
+mod terminal;
+
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
@@ -12,6 +15,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 pub(crate) use rb_server::view::grouped;
 use rb_server::view::is_invisible;
+pub(crate) use terminal::Terminal;
+use unicode_width::UnicodeWidthChar as _;
 
 use crate::cli::Color;
 
@@ -209,6 +214,42 @@ pub(crate) fn short(text: &str, max: usize) -> String {
     format!("{}…", harmless(&kept))
 }
 
+/// Exactly `columns` wide on the screen, harmless: cut where it is longer, filled up where it is shorter.
+pub(crate) fn fitted(text: &str, columns: usize) -> String {
+    let mut shown = String::with_capacity(columns);
+    let mut used = 0;
+    // A character may take several columns, and an escape many; no more are looked at than can be shown.
+    for c in text.chars() {
+        let (from, before) = (shown.len(), used);
+        match harmless(c.encode_utf8(&mut [0; 4])) {
+            Cow::Borrowed(_) => {
+                shown.push(c);
+                used += c.width().unwrap_or_default();
+            }
+            Cow::Owned(escaped) => {
+                used += escaped.len();
+                shown.push_str(&escaped);
+            }
+        }
+        if used > columns {
+            shown.truncate(from);
+            used = before;
+            // The mark of a cut needs a column of its own.
+            while used + 1 > columns {
+                let Some(last) = shown.pop() else { break };
+                used -= last.width().unwrap_or_default();
+            }
+            if columns > 0 {
+                shown.push('…');
+                used += 1;
+            }
+            break;
+        }
+    }
+    shown.extend(std::iter::repeat_n(' ', columns.saturating_sub(used)));
+    shown
+}
+
 /// "1 run", "2 runs", "1,000 runs".
 pub(crate) fn counted(number: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
@@ -229,6 +270,23 @@ mod tests {
             ("zero\u{200b}width\u{feff}", "zero\\u{200b}width\\u{feff}"),
         ] {
             assert_eq!(harmless(text), shown);
+        }
+    }
+
+    #[test]
+    fn columns_are_exact() {
+        for (text, columns, shown) in [
+            ("abc", 5, "abc  "),
+            ("abcdef", 5, "abcd…"),
+            ("日本語", 6, "日本語"),
+            ("日本語", 5, "日本…"),
+            ("日本語", 4, "日… "),
+            ("a\u{1b}[2J", 12, "a\\u{1b}[2J  "),
+            ("a\u{1b}", 4, "a…  "),
+            ("a\u{300}b", 2, "a\u{300}b"),
+            ("abc", 0, ""),
+        ] {
+            assert_eq!(fitted(text, columns), shown, "{text:?} {columns}");
         }
     }
 

@@ -1,5 +1,7 @@
 //! Measurements; never tests. A benchmark reports what it saw and always ends well, because machines are noisy.
 
+/// How fast transcripts are gone through, beside `jq`.
+pub(crate) mod check;
 /// Time per step of the engine and of the public Python package.
 pub(crate) mod engine;
 /// How fast requests and answers are looked at.

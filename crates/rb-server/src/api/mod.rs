@@ -6,7 +6,7 @@
 /// The usage meter.
 mod billing;
 /// What is too long is cut and said so.
-mod cut;
+pub(crate) mod cut;
 /// What the description of the routes says as a whole.
 mod describe;
 /// The description, for programs and people.
@@ -25,6 +25,8 @@ mod keys;
 pub(crate) mod library;
 /// Who am I.
 mod me;
+/// Spans of OpenTelemetry.
+mod otlp;
 /// Weights under a name.
 mod profiles;
 /// Runs as they are read.
@@ -67,6 +69,7 @@ fn areas() -> OpenApiRouter<Shared> {
         .merge(walk::routes())
         .merge(telemetry::routes())
         .merge(stream::routes())
+        .merge(otlp::routes())
         .merge(traces::routes())
         .merge(whole_trace::routes())
         .merge(score::routes())

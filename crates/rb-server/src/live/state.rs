@@ -229,7 +229,7 @@ fn advice(item: &Item) -> Option<String> {
 }
 
 /// The step in a row; `None` for the row of a call before which nothing was done.
-fn step_of(row: &StepRow) -> Option<Step<'_>> {
+pub(crate) fn step_of(row: &StepRow) -> Option<Step<'_>> {
     let thought = if row.thought == FIRST_CALL { "" } else { row.thought.as_str() };
     let text = row.action_input.as_deref();
     let input = match text {

@@ -6,6 +6,8 @@ pub(crate) mod check;
 pub(crate) mod demo;
 /// `rb doctor`: what is wrong with a set-up?
 pub(crate) mod doctor;
+/// `rb import`: recorded runs into the store.
+pub(crate) mod import;
 /// `rb keys`: the keys of a server.
 pub(crate) mod keys;
 /// `rb quality`: how good are the monitors on runs whose outcome is known?
@@ -18,3 +20,5 @@ pub(crate) mod run;
 pub(crate) mod runs;
 /// `rb serve`: the server.
 pub(crate) mod serve;
+/// `rb watch`: what the agents of a server do, as it happens.
+pub(crate) mod watch;

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
-use rb_server::iso;
+use rb_server::{iso, now_ms};
 use rb_store::{OutcomeClass, RunFilter, RunRow, Scope, StepRow};
+use serde_json::{Value, json};
 
 use super::report::all_steps;
 use crate::cli::{RunsArgs, ShowArgs};
@@ -14,6 +15,8 @@ use crate::settings::Settings;
 
 const NAME_CHARS_MAX: usize = 28;
 const TASK_CHARS_MAX: usize = 60;
+/// A run that is silent for longer is not called running any more.
+pub(crate) const SILENT_AFTER_MS: i64 = 5 * 60 * 1_000;
 
 pub(crate) fn list(args: &RunsArgs, out: &mut Out) -> Result<Exit> {
     let settings = Settings::load(&args.data)?;
@@ -33,9 +36,36 @@ pub(crate) fn list(args: &RunsArgs, out: &mut Out) -> Result<Exit> {
         out.note("no run fits; agents that are watched by `rb serve` appear here");
     }
     for run in &runs {
-        out.result(&run_line(run))?;
+        if args.json {
+            out.plain_result(&format!("{}\n", json_line(run)))?;
+        } else {
+            out.result(&run_line(run))?;
+        }
     }
     Ok(Exit::Quiet)
+}
+
+/// For programs, under the names that the server gives.
+fn json_line(run: &RunRow) -> Value {
+    json!({
+        "run_id": run.run.run_id,
+        "org_id": run.run.org,
+        "project_id": run.project,
+        "agent_name": run.agent_name,
+        "task": run.task,
+        "model": run.model,
+        "framework": run.framework,
+        "parent_run_id": run.parent,
+        "started_at": iso(run.started_ms),
+        "last_seen_at": iso(run.seen_ms),
+        "finished_at": run.finished_ms.map(iso),
+        "outcome": run.outcome,
+        "step_count": run.step_count,
+        "peak_score": run.score_peak,
+        "tokens": run.tokens.total,
+        "cost_usd": run.cost_usd,
+        "fires_by_monitor": run.fired,
+    })
 }
 
 fn run_line(run: &RunRow) -> String {
@@ -49,15 +79,17 @@ fn run_line(run: &RunRow) -> String {
     format!(
         "{DIM}{began}{DIM:#}  {BOLD}{:<NAME_CHARS_MAX$}{BOLD:#}  {}  {:>6}  {:.2}  {}{fired}\n",
         short(&run.run.run_id, NAME_CHARS_MAX),
-        outcome(run.outcome.as_deref()),
+        outcome(run),
         grouped(run.step_count),
         run.score_peak,
         short(&run.task, TASK_CHARS_MAX),
     )
 }
 
-fn outcome(outcome: Option<&str>) -> String {
-    let word = short(outcome.unwrap_or("running"), 12);
+fn outcome(run: &RunRow) -> String {
+    let is_silent = now_ms() - run.seen_ms > SILENT_AFTER_MS;
+    let outcome = run.outcome.as_deref();
+    let word = short(outcome.unwrap_or(if is_silent { "unfinished" } else { "running" }), 12);
     match OutcomeClass::of(outcome) {
         OutcomeClass::Success => format!("{GREEN}{word:<12}{GREEN:#}"),
         OutcomeClass::Failure => format!("{RED}{word:<12}{RED:#}"),

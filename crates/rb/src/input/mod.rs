@@ -174,11 +174,19 @@ pub(crate) struct Piece {
 impl Piece {
     /// What to call a run of this piece that has no name: it is one `of` so many, counted from 0.
     pub(crate) fn place(&self, at: usize, of: usize) -> String {
-        let name = &self.source.name;
+        self.place_in(&self.source.name, at, of)
+    }
+
+    /// The same without the folder, for names that must outlive it.
+    pub(crate) fn name(&self, at: usize, of: usize) -> String {
+        self.place_in(self.source.stem(), at, of)
+    }
+
+    fn place_in(&self, name: &str, at: usize, of: usize) -> String {
         match (self.is_file, of) {
             (false, 0 | 1) => format!("{name}:{}", self.number),
             (false, _) => format!("{name}:{}#{}", self.number, at + 1),
-            (true, 0 | 1) => name.clone(),
+            (true, 0 | 1) => name.to_owned(),
             (true, _) => format!("{name}#{}", at + 1),
         }
     }

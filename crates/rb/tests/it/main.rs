@@ -10,6 +10,10 @@
 mod check;
 /// What `rb demo` shows.
 mod demo;
+/// What others wrote, shown harmlessly.
+mod hostile;
+/// What `rb import` makes of recorded runs.
+mod import;
 /// Long runs, long files, closed pipes.
 mod limits;
 /// What `rb quality` says.
@@ -22,6 +26,8 @@ mod report;
 mod run;
 /// Runs made up by chance.
 mod traces;
+/// What `rb watch` tells.
+mod watch;
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};

@@ -10,6 +10,8 @@ mod figures;
 mod findings;
 /// The library, and whole traces.
 mod library;
+/// Spans of OpenTelemetry.
+mod otlp;
 /// Profiles, monitors, keys, and who is calling.
 mod profiles;
 /// Runs as they are read.

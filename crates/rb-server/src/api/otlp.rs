@@ -1,0 +1,252 @@
+//! Spans in: agents that cannot be proxied, and tell OpenTelemetry what they do, are watched by that.
+//!
+//! A trace comes in pieces and out of order: the innermost span ends first. With every piece, all of its spans are read
+//! again, and what differs from the stored steps is written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::Read as _;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use flate2::read::MultiGzDecoder;
+use rb_store::{Change, RunKey, StepRow};
+use rb_wire::otlp::{self, Encoding, SpanText};
+use rb_wire::transcripts::{IMPORTERS, Importer, Run};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::told;
+use crate::app::Shared;
+use crate::auth::Caller;
+use crate::body;
+use crate::error::{ApiError, ApiResult, Problem};
+use crate::recorded::{self, Origin, Recorded};
+use crate::spans::Held;
+
+/// An export may be this long once it is unpacked: spans hold whole conversations.
+const BYTES_MAX: usize = 32 << 20;
+
+/// Exporters add `/v1/traces` to the address that they are given, which is `…/otlp`.
+pub(super) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(traces))
+}
+
+/// Takes an export of OpenTelemetry traces, in protobuf or JSON, plain or with gzip.
+///
+/// Spans that follow the conventions of `gen_ai` or of `openinference` become runs that are watched and never steered; others are
+/// passed over. The answer is in the form of the request.
+#[utoipa::path(post, path = "/otlp/v1/traces", tag = "telemetry",
+    request_body(content(
+        (serde_json::Value = "application/json"),
+        (String = "application/x-protobuf"),
+    )),
+    responses(
+        (status = 200, description = "taken, but for what `partialSuccess` says", content(
+            (serde_json::Value = "application/json"),
+            (String = "application/x-protobuf"),
+        )),
+        (status = 400, description = "the body cannot be read", content(
+            (Problem = "application/json"), (String = "application/x-protobuf"),
+        )),
+        (status = 413, description = "the body is larger than `MAX_BODY_BYTES`, or than 32 MiB unpacked", content(
+            (Problem = "application/json"), (String = "application/x-protobuf"),
+        )),
+        (status = 415, description = "neither protobuf nor JSON, or packed otherwise than with gzip", content(
+            (Problem = "application/json"), (String = "application/x-protobuf"),
+        )),
+        (status = 500, description = "a fault in the server", content(
+            (Problem = "application/json"), (String = "application/x-protobuf"),
+        )),
+        (status = 503, description = "the database is away", content(
+            (Problem = "application/json"), (String = "application/x-protobuf"),
+        )),
+    ))]
+async fn traces(State(app): State<Shared>, caller: Caller, request: Request) -> Response {
+    // As on every other route, a body that does not say what it is counts as JSON.
+    let encoding = match text_of(&request, header::CONTENT_TYPE).as_str() {
+        "" => Some(Encoding::Json),
+        named => Encoding::of_content_type(named),
+    };
+    let Some(encoding) = encoding else {
+        return ApiError::Unsupported(
+            "spans are read as `application/x-protobuf` or `application/json`",
+        )
+        .into_response();
+    };
+    let (body, mut response) = match take(&app, &caller, encoding, request).await {
+        Ok(taken) => {
+            let reply = otlp::reply(encoding, taken.refused, &taken.reason);
+            (reply, StatusCode::OK.into_response())
+        }
+        Err(error) => (otlp::refusal(encoding, &error.in_words().1), error.into_response()),
+    };
+    *response.body_mut() = body.into();
+    let headers = response.headers_mut();
+    headers.remove(header::CONTENT_LENGTH);
+    let content_type = HeaderValue::from_static(encoding.content_type());
+    headers.insert(header::CONTENT_TYPE, content_type);
+    response
+}
+
+/// What was not taken, and why.
+#[derive(Default)]
+struct Taken {
+    refused: usize,
+    reason: String,
+}
+
+fn text_of(request: &Request, name: header::HeaderName) -> String {
+    let value = request.headers().get(name).and_then(|value| value.to_str().ok());
+    value.unwrap_or_default().to_owned()
+}
+
+async fn take(
+    app: &Shared,
+    caller: &Caller,
+    encoding: Encoding,
+    request: Request,
+) -> ApiResult<Taken> {
+    let packing = text_of(&request, header::CONTENT_ENCODING);
+    let bytes = body::read(request, app.config.body_bytes_max).await?;
+    let bytes = unpacked(bytes, packing.trim())?;
+    let read = move || otlp::spans(&bytes, encoding);
+    let spans =
+        off_the_path(read).await?.map_err(|error| ApiError::BadRequest(error.to_string()))?;
+    let mut taken = Taken::default();
+    if spans.nameless > 0 {
+        taken.add(spans.nameless, "have no trace id or no span id");
+    }
+    let mut by_trace: BTreeMap<String, Vec<SpanText>> = BTreeMap::new();
+    for span in spans.spans {
+        by_trace.entry(span.trace_id.clone()).or_default().push(span);
+    }
+    for (trace_id, spans) in by_trace {
+        let refused = extend(app, caller, trace_id, spans).await?;
+        if refused > 0 {
+            taken.add(refused, "belong to a trace that is longer than 32 MiB");
+        }
+    }
+    Ok(taken)
+}
+
+impl Taken {
+    fn add(&mut self, refused: usize, why: &str) {
+        self.refused += refused;
+        if !self.reason.is_empty() {
+            self.reason.push_str("; ");
+        }
+        let _ = write!(self.reason, "{refused} spans {why}"); // a string takes everything
+    }
+}
+
+/// The body without its packing, up to the limit.
+fn unpacked(bytes: Bytes, packing: &str) -> ApiResult<Bytes> {
+    match packing.to_ascii_lowercase().as_str() {
+        "" | "identity" => Ok(bytes),
+        "gzip" => {
+            let mut plain = Vec::new();
+            let limit = u64::try_from(BYTES_MAX).unwrap_or(u64::MAX);
+            MultiGzDecoder::new(&*bytes)
+                .take(limit + 1)
+                .read_to_end(&mut plain)
+                .map_err(|error| ApiError::BadRequest(format!("the body is not gzip: {error}")))?;
+            if plain.len() > BYTES_MAX {
+                return Err(ApiError::TooLarge { bytes_max: BYTES_MAX });
+            }
+            Ok(plain.into())
+        }
+        _ => Err(ApiError::Unsupported("the body may be packed with `gzip`, or not at all")),
+    }
+}
+
+/// Reading and judging takes long enough to keep others waiting.
+async fn off_the_path<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> ApiResult<T> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| {
+        tracing::error!(%error, "reading spans broke down");
+        ApiError::Internal
+    })
+}
+
+/// Adds spans to their trace and brings its runs up to date; answers how many found no room.
+async fn extend(
+    app: &Shared,
+    caller: &Caller,
+    trace_id: String,
+    spans: Vec<SpanText>,
+) -> ApiResult<usize> {
+    let (org, project) = caller.home(None, None);
+    let trace = RunKey { org, run_id: trace_id };
+    let mut turn = app.live.turn(&trace).await;
+    *turn = None;
+    let mut held = app.traces.take(&trace, &project);
+    let refused = held.add(spans);
+    let kept = keep(app, &trace, &project, &mut held).await;
+    app.traces.put(&trace, &project, held);
+    kept.map(|()| refused)
+}
+
+async fn keep(app: &Shared, trace: &RunKey, project: &str, held: &mut Held) -> ApiResult<()> {
+    let document = held.document();
+    let runs = off_the_path(move || {
+        let importer = IMPORTERS.iter().find(|importer| importer.id == FORMAT);
+        let runs = importer.map(|importer: &Importer| (importer.parse)(document.as_bytes()).0);
+        runs.into_iter().flatten().map(Run::into_owned).collect::<Vec<_>>()
+    })
+    .await?;
+    let mut changes = Vec::new();
+    let mut now = BTreeSet::new();
+    for run in runs {
+        let run_id = run.run_id.as_deref().unwrap_or(&trace.run_id).to_owned();
+        let key = RunKey { org: trace.org.clone(), run_id };
+        let before = before(app, &key, held).await?;
+        let (shared, trace, project) = (Shared::clone(app), trace.clone(), project.to_owned());
+        let judge = move || {
+            let (org, place) = (&trace.org, &trace.run_id);
+            let origin = Origin { org, project: &project, format: FORMAT, file: "", place };
+            Recorded::judge_after(&run, &origin, &shared.prices, before)
+        };
+        let Some(recorded) = off_the_path(judge).await? else { continue };
+        let planned = recorded::plan(&*app.store, recorded).await?;
+        changes.extend(planned.changes);
+        now.insert(planned.run);
+    }
+    // A span that came late may show that its trace has fewer runs than it seemed, under other names.
+    changes.extend(held.runs.difference(&now).cloned().map(Change::DeleteRun));
+    let told: Vec<StepRow> = changes.iter().filter_map(step).collect();
+    if !changes.is_empty() {
+        app.store.apply(changes).await?;
+    }
+    held.runs = now;
+    for row in &told {
+        told::tell(app, row, project);
+    }
+    Ok(())
+}
+
+const FORMAT: &str = "otlp";
+
+fn step(change: &Change) -> Option<StepRow> {
+    if let Change::PutStep(row) = change { Some(row.as_ref().clone()) } else { None }
+}
+
+/// The steps that were stored before any of the spans that are held.
+async fn before(app: &Shared, run: &RunKey, held: &mut Held) -> ApiResult<Vec<StepRow>> {
+    let base = if let Some(base) = held.bases.get(&run.run_id) {
+        *base
+    } else {
+        let steps = recorded::taken_steps(&*app.store, run).await?;
+        held.bases.insert(run.run_id.clone(), steps);
+        steps
+    };
+    if base == 0 {
+        return Ok(Vec::new());
+    }
+    let mut steps = recorded::stored_steps(&*app.store, run).await?;
+    steps.truncate(usize::try_from(base).unwrap_or(usize::MAX));
+    Ok(steps)
+}

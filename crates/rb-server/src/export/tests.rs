@@ -1,0 +1,127 @@
+//! Findings that arrive at a collector, one that is away for a moment, and settings that cannot work.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::config::RawConfig;
+use crate::trial::{OPERATOR, Trial};
+
+/// A collector that is away at first, and keeps what it gets.
+#[derive(Default)]
+struct Collector {
+    calls: AtomicU32,
+    got: Mutex<Vec<(String, Value)>>,
+}
+
+async fn take(
+    State(collector): State<Arc<Collector>>,
+    address: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> (StatusCode, [(&'static str, &'static str); 1]) {
+    if collector.calls.fetch_add(1, Ordering::Relaxed) == 0 {
+        return (StatusCode::SERVICE_UNAVAILABLE, [("retry-after", "0")]);
+    }
+    assert_eq!(address.path(), "/v1/logs");
+    let key = headers.get("x-key").map(|key| key.to_str().unwrap().to_owned()).unwrap_or_default();
+    collector.got.lock().unwrap().push((key, serde_json::from_slice(&body).unwrap()));
+    (StatusCode::OK, [("content-type", "application/json")])
+}
+
+/// The attribute of a record.
+fn attribute(record: &Value, name: &str) -> Value {
+    let all = record["attributes"].as_array().unwrap();
+    let found = all.iter().find(|pair| pair["key"] == name);
+    found.map(|pair| pair["value"].clone()).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn what_fires_arrives_at_a_collector_that_was_away() {
+    let collector = Arc::new(Collector::default());
+    let routes = Router::new().fallback(take).with_state(Arc::clone(&collector));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = tokio::spawn(async move {
+        let builder =
+            hyper_util::server::conn::auto::Builder::new(hyper_util::rt::TokioExecutor::new());
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let service = hyper_util::service::TowerToHyperService::new(routes.clone());
+            let builder = builder.clone();
+            tokio::spawn(async move {
+                let io = hyper_util::rt::TokioIo::new(stream);
+                let _ = builder.serve_connection(io, service).await;
+            });
+        }
+    });
+    let export = ExportRaw {
+        endpoint: format!("http://{address}/"),
+        headers: ExportRaw::read_headers("x-key=a%20b").unwrap(),
+        protocol: "http/json".to_owned(),
+        ..ExportRaw::default()
+    };
+    let raw = RawConfig { static_keys: vec![OPERATOR.to_owned()], export, ..RawConfig::default() };
+    let trial = Trial::with(raw).await;
+    let exporting = start(&trial.app).unwrap();
+    for at in 0..12 {
+        let step = json!({"step_index": at, "thought": "Again.", "action": "bash", "action_input": "pytest",
+            "observation": "1 failed", "injections": if at == 11 { json!(["Look."]) } else { json!([]) },
+            "injection_sources": if at == 11 { json!(["monitor"]) } else { json!([]) }});
+        let reply = trial.post("/monitor/runs/r/steps", OPERATOR, &step).await;
+        assert!(reply.status.is_success(), "{reply:?}");
+    }
+    trial.app.events.close();
+    exporting.await.unwrap();
+    serving.abort();
+    let got = collector.got.lock().unwrap();
+    let records: Vec<&Value> = got
+        .iter()
+        .flat_map(|(_, body)| {
+            body["resourceLogs"][0]["scopeLogs"][0]["logRecords"].as_array().unwrap()
+        })
+        .collect();
+    assert!(got.iter().all(|(key, _)| key == "a b"));
+    let fired = records.iter().find(|record| record["eventName"] == "gen_ai.evaluation.result");
+    let fired = fired.unwrap();
+    assert_eq!(attribute(fired, "reasonblocks.run.id")["stringValue"], "r");
+    assert!(!attribute(fired, "gen_ai.evaluation.explanation")["stringValue"].is_null());
+    assert!(attribute(fired, "gen_ai.evaluation.score.value")["doubleValue"].as_f64() > Some(0.0));
+    let said = records.iter().find(|record| record["eventName"] == "reasonblocks.guidance");
+    let said = said.unwrap();
+    assert_eq!(attribute(said, "reasonblocks.step.index")["intValue"], "11");
+    assert_eq!(said["body"]["stringValue"], "Look.");
+    assert_eq!(trial.app.metrics.exported.sent.get(), records.len() as u64);
+    assert_eq!(trial.app.metrics.exported.lost.get(), 0);
+}
+
+#[test]
+fn settings_are_checked() {
+    let check = |endpoint: &str, protocol: &str, header: &str| {
+        let raw = ExportRaw {
+            endpoint: endpoint.to_owned(),
+            protocol: protocol.to_owned(),
+            headers: BTreeMap::from([(header.to_owned(), "v".to_owned())]),
+            ..ExportRaw::default()
+        };
+        raw.check().map(|config| config.map(|config| config.url.to_string())).map_err(|it| it.0)
+    };
+    for (endpoint, protocol, header, expected) in [
+        ("", "grpc", "a", Ok(None)),
+        ("http://c:4318", "", "a", Ok(Some("http://c:4318/v1/logs"))),
+        ("http://c:4318/", "http/json", "a", Ok(Some("http://c:4318/v1/logs"))),
+        ("c:4318", "", "a", Err("endpoint")),
+        ("http://c:4317", "grpc", "a", Err("protocol")),
+        ("http://c:4318", "", "a b", Err("headers")),
+    ] {
+        let expected = expected.map(|url| url.map(str::to_owned));
+        assert_eq!(check(endpoint, protocol, header), expected, "{endpoint} {protocol} {header}");
+    }
+    assert!(ExportRaw::read_headers("nothing").is_err());
+}

@@ -1,0 +1,114 @@
+//! The screen as it is drawn, from the answers and events of a server.
+
+use anstream::adapter::strip_str;
+use serde_json::json;
+
+use super::*;
+
+const NOW: &str = "2026-11-16T12:00:00.000Z";
+
+/// A board of four runs: one that loops, one at rest, one that ended, one that is hostile.
+fn watch() -> Watch<'static> {
+    let evil = "\u{1b}[2J<script>\u{202e}\r\nx";
+    let runs = json!([
+        {"run_id": "r-1", "org_id": "o", "agent_name": "coder", "model": "claude-sonnet-4-5", "started_at": "2026-11-16T11:50:00.000Z",
+         "last_seen_at": "2026-11-16T11:59:58.000Z", "step_count": 3, "cost_usd": 0.1234, "fires_by_monitor": {}},
+        {"run_id": "r-2", "org_id": "o", "agent_name": "レビュー係", "model": "gpt-5", "started_at": "2026-11-16T09:00:00.000Z",
+         "last_seen_at": "2026-11-16T09:10:00.000Z", "step_count": 1200, "cost_usd": 12.5, "fires_by_monitor": {"hedge": 2}},
+        {"run_id": "r-3", "org_id": "o", "agent_name": "tester", "model": "gpt-5", "started_at": "2026-11-16T10:00:00.000Z",
+         "last_seen_at": "2026-11-16T10:10:00.000Z", "step_count": 9, "outcome": "success"},
+        {"run_id": evil, "org_id": "o", "agent_name": evil, "model": evil, "task": evil, "outcome": evil,
+         "started_at": "x", "last_seen_at": "x", "step_count": 1, "fires_by_monitor": {evil: 1}},
+    ]);
+    let mut watch = Watch::new("http://127.0.0.1:9000");
+    let now_ms = feed::time_ms(NOW).unwrap();
+    watch.board.list(serde_json::from_value(runs).unwrap(), now_ms, feed::time_ms);
+    for at in 3..40_u32 {
+        let told = Told {
+            run_id: "r-1".to_owned(),
+            org_id: "o".to_owned(),
+            step_index: u64::from(at),
+            total_score: f64::from(at) / 40.0,
+            fired: if at > 36 { vec!["streak".to_owned()] } else { vec![] },
+        };
+        assert!(watch.board.hear(&told, now_ms));
+        assert!(watch.board.hear(&told, now_ms), "told again");
+    }
+    watch
+}
+
+/// The screen without its colours, each line between bars.
+fn drawn(watch: &mut Watch<'_>, columns: usize, lines: usize) -> String {
+    let drawn = watch.lines(columns, lines, feed::time_ms(NOW).unwrap());
+    assert!(drawn.len() <= lines, "{} lines", drawn.len());
+    let mut text = String::new();
+    for line in drawn {
+        let line = strip_str(&line).to_string();
+        assert!(!line.chars().any(rb_server::view::is_invisible), "{line:?}");
+        assert!(
+            unicode_width::UnicodeWidthStr::width(line.as_str()) <= columns.max(98),
+            "{line:?}"
+        );
+        text.extend(["|", &line, "|\n"]);
+    }
+    text
+}
+
+#[test]
+fn every_run_has_a_line() {
+    insta::assert_snapshot!(drawn(&mut watch(), 120, 9));
+}
+
+#[test]
+fn only_the_runs_in_which_something_fired() {
+    let mut watch = watch();
+    watch.board.only_fired = true;
+    watch.board.move_by(1);
+    watch.trouble = Some("the server is gone\u{1b}[31m; looking for it".to_owned());
+    insta::assert_snapshot!(drawn(&mut watch, 120, 8));
+}
+
+#[test]
+fn a_run_in_full() {
+    let evil = "\u{1b}]0;title\u{7}</pre>\u{202e}";
+    let steps: Vec<_> = (0..30)
+        .map(|at| {
+            json!({"step_index": at, "total_score": 0.03 * f64::from(at), "thought": format!("Let me try it {at} times."),
+                   "action": if at == 29 { evil } else { "bash" }, "is_error": at == 28})
+        })
+        .collect();
+    let mut detail = json!({"run_id": "r-1", "org_id": "o", "agent_name": "coder", "model": "claude-sonnet-4-5", "task": evil,
+        "step_count": 30, "tokens": 12_345, "cost_usd": 0.5, "injected_steps": 1, "steps": steps});
+    detail["steps"][28]["fired"] = json!(["streak"]);
+    detail["steps"][28]["evidence"] = json!([{"monitor": "streak", "text": "The same command five times.", "score": 0.9, "steps": [1]}]);
+    detail["steps"][28]["intervention_texts"] = json!(["Look again."]);
+    let detail: Detail = serde_json::from_value(detail).unwrap();
+    let mut watch = watch();
+    let open = Open { org: "o".to_owned(), run_id: "r-1".to_owned(), ..Open::default() };
+    watch.open = Some(Open { detail: Some(detail), ..open });
+    let newest = drawn(&mut watch, 100, 12);
+    watch.move_by(-5);
+    insta::assert_snapshot!(format!("{newest}\n{}", drawn(&mut watch, 100, 12)));
+}
+
+#[test]
+fn a_small_terminal_is_no_trouble() {
+    let mut watch = watch();
+    for (columns, lines) in [(0, 0), (1, 1), (20, 3), (5, 200)] {
+        drawn(&mut watch, columns, lines);
+    }
+    let mut nothing = Watch::new("http://127.0.0.1:9000");
+    assert!(drawn(&mut nothing, 100, 10).contains("no run yet"));
+}
+
+#[test]
+fn a_step_is_a_plain_line() {
+    let mut told = Told { org_id: "o".to_owned(), run_id: "r-1".to_owned(), ..Told::default() };
+    let watch = watch();
+    let line = strip_str(&watch.plain_line(&told)).to_string();
+    assert_eq!(line, "r-1  coder  claude-sonnet-4-5  step 0  0.00\n");
+    told.run_id = "\u{1b}[2J\n".to_owned();
+    told.fired = vec!["\u{202e}".to_owned()];
+    let line = strip_str(&watch.plain_line(&told)).to_string();
+    assert_eq!(line, "\\u{1b}[2J\\n  -  -  step 0  0.00  fired: \\u{202e}\n");
+}
