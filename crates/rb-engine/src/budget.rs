@@ -97,13 +97,20 @@ impl TokenBudget {
 
     pub(crate) fn wrap_up_advice(&self, tokens: u64) -> String {
         let left = self.tokens_max.saturating_sub(tokens);
-        format!(
-            "{} {tokens} of the {} tokens of this run are used, about {left} are left. It may be best to wrap up \
-             now: finish or undo what is half done, and say what was reached, what was checked and what is open.",
-            crate::monitors::SPEAKER,
-            self.tokens_max,
-        )
+        let max = self.tokens_max;
+        wrap_up(&format!(
+            "{tokens} of the {max} tokens of this run are used, about {left} are left."
+        ))
     }
+}
+
+/// Asks an agent to wrap up, after a sentence that says what is used and what is left.
+pub fn wrap_up(used: &str) -> String {
+    format!(
+        "{} {used} It may be best to wrap up now: finish or undo what is half done, and say what was reached, what was \
+         checked and what is open.",
+        crate::monitors::SPEAKER,
+    )
 }
 
 #[cfg(test)]

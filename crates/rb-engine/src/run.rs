@@ -76,6 +76,27 @@ pub struct Ask {
     advice: Vec<Item>,
     stop: Option<Stop>,
     skipped_reason: Option<&'static str>,
+    /// Nobody has asked the agent to wrap up yet.
+    may_wrap_up: bool,
+    wrap_up: Option<String>,
+}
+
+impl Ask {
+    /// Asks the agent to wrap up, where a budget that the host keeps is nearly used up; [`crate::budget::wrap_up`] has the
+    /// words. A run is asked once, whichever budget comes first, and not before its first step.
+    pub fn with_wrap_up(mut self, text: String) -> Self {
+        if std::mem::take(&mut self.may_wrap_up) {
+            let advice = text.clone();
+            self.advice.push(Item::Advice { source: Source::Budget, monitor: None, text: advice });
+            self.wrap_up = Some(text);
+        }
+        self
+    }
+
+    /// What the host had to say about a budget, where it was taken up.
+    pub fn wrap_up(&self) -> Option<&str> {
+        self.wrap_up.as_deref()
+    }
 }
 
 /// Why a host should end the run.
@@ -197,6 +218,8 @@ impl Run {
             advice: Vec::new(),
             stop: self.stop(),
             skipped_reason: None,
+            may_wrap_up: false,
+            wrap_up: None,
         };
         if state == State::End {
             return ask;
@@ -207,7 +230,9 @@ impl Run {
             return ask;
         }
         ask.advice.extend(self.monitor_advice(state));
-        ask.advice.extend(self.wrap_up_advice());
+        let wrap_up = self.wrap_up_advice();
+        ask.may_wrap_up = !self.wrap_up_shown && wrap_up.is_none();
+        ask.advice.extend(wrap_up);
         if state == State::Fast {
             ask.skipped_reason = Some(SKIPPED_IN_FAST);
         } else {

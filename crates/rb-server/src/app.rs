@@ -78,13 +78,15 @@ impl App {
         let lost = metrics.telemetry_dropped.clone();
         let gateway = config.gateway.clone();
         let gateway = Gateway::new(gateway, Arc::clone(&store), config.live_runs_max, lost)?;
+        let keys = Keys::new(&config.static_keys, is_loopback);
+        let _ = keys.is_open(&*store).await; // remembered for a time when the store is away
         Ok(Arc::new(Self {
+            keys,
             live: LiveRuns::new(config.live_runs_max, config.live_idle, metrics.live_runs.clone()),
             homes: Homes::default(),
             prefixes: Prefixes::new(config.live_runs_max),
             patterns: Library::new(Arc::clone(&store), gates, better),
             cap: Cap::new(config.intervention_cap),
-            keys: Keys::new(&config.static_keys, is_loopback),
             rates: Rates::new(config.rate_per_sec, config.rate_burst),
             metrics,
             events: Events::new(),

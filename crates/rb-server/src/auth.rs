@@ -26,6 +26,10 @@ pub const PROJECT_DEFAULT: &str = "default";
 
 /// For how long an answer of the store about a key is believed: a key revoked by another process is refused after it.
 const BELIEVED_FOR: Duration = Duration::from_millis(500);
+/// A store that takes longer over a key it was asked for before is not waited for: what was known stands.
+const CONFIRMED_WITHIN: Duration = Duration::from_millis(20);
+/// A store that takes longer over a key nobody knows is away.
+const FOUND_WITHIN: Duration = Duration::from_secs(2);
 /// Keys remembered at once; beyond that the store is asked again.
 const REMEMBERED_MAX: usize = 10_000;
 
@@ -154,11 +158,8 @@ impl Keys {
         }
         // A revoked key still says that this server is not meant to be open. While the store is away, what was
         // known stands.
-        let any = match (store.keys().await, known) {
-            (Ok(keys), _) => !keys.is_empty(),
-            (Err(_), Some((_, any))) => any,
-            (Err(error), None) => return Err(error.into()),
-        };
+        let asked = async { Ok(!store.keys().await?.is_empty()) };
+        let any = answer(asked, known.map(|(_, any)| any)).await?;
         *self.any.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), any));
         Ok(!any)
     }
@@ -200,8 +201,7 @@ impl Keys {
         let row = match known {
             Some((at, row)) if at.elapsed() < BELIEVED_FOR => return Ok(row),
             // While the store is away, what was known stands: the agent's call must go out.
-            Some((_, row)) => store.key(hash).await.unwrap_or(row),
-            None => store.key(hash).await?,
+            known => answer(store.key(hash), known.map(|(_, row)| row)).await?,
         };
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         if remembered.len() >= REMEMBERED_MAX {
@@ -209,5 +209,19 @@ impl Keys {
         }
         remembered.insert(hash.to_owned(), (Instant::now(), row.clone()));
         Ok(row)
+    }
+}
+
+/// What the store says; while it is away or takes too long, what was known.
+async fn answer<T>(
+    asked: impl Future<Output = rb_store::Result<T>>,
+    known: Option<T>,
+) -> ApiResult<T> {
+    let within = if known.is_some() { CONFIRMED_WITHIN } else { FOUND_WITHIN };
+    match (tokio::time::timeout(within, asked).await, known) {
+        (Ok(Ok(said)), _) => Ok(said),
+        (Ok(Err(_)) | Err(_), Some(known)) => Ok(known),
+        (Ok(Err(error)), None) => Err(error.into()),
+        (Err(_), None) => Err(ApiError::Unavailable),
     }
 }

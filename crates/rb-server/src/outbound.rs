@@ -1,5 +1,7 @@
 //! Calls to other servers: one client with pooled connections, without redirects or decompression.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -11,6 +13,9 @@ use rustls::{ClientConfig, RootCertStore};
 
 /// A client for `http` and `https`; most bodies are read before they are sent.
 pub(crate) type Outbound<B = Full<Bytes>> = Client<HttpsConnector<HttpConnector>, B>;
+
+/// A server that does not take a connection within this time is not there.
+const CONNECTS_WITHIN: Duration = Duration::from_secs(10);
 
 /// A client that trusts what the machine trusts.
 pub(crate) fn client<B>() -> Outbound<B>
@@ -28,6 +33,7 @@ where
     };
     let mut tcp = HttpConnector::new();
     tcp.set_nodelay(true); // the end of a request must not wait for the answer to its beginning
+    tcp.set_connect_timeout(Some(CONNECTS_WITHIN));
     tcp.enforce_http(false);
     let connector = secured.https_or_http().enable_http1().enable_http2().wrap_connector(tcp);
     Client::builder(TokioExecutor::new()).build(connector)

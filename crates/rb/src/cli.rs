@@ -41,11 +41,18 @@ pub(crate) enum Command {
     Keys(KeysArgs),
     Doctor(DoctorArgs),
     Run(RunArgs),
-    /// Shows how a looping agent is steered, in ten seconds and without any key.
-    ///
-    /// The agent and the model are scripts; the gateway between them is the real one. Everything happens on this
-    /// machine, in memory, and nothing is kept.
-    Demo,
+    Demo(DemoArgs),
+}
+
+/// Shows how a looping agent is steered, in ten seconds and without any key.
+///
+/// The agent and the model are scripts; the gateway between them is the real one. Everything happens on this
+/// machine, in memory, and nothing is kept. In a terminal, the dashboard with both runs stays until Enter.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Leave the dashboard with both runs up until Ctrl-C.
+    #[arg(long)]
+    pub(crate) stay: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]

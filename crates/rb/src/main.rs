@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         Command::Keys(args) => commands::keys::run(&args, &mut out),
         Command::Doctor(args) => commands::doctor::run(&args, &mut out),
         Command::Run(args) => commands::run::run(&args, &mut out),
-        Command::Demo => commands::demo::run(&mut out),
+        Command::Demo(args) => commands::demo::run(&args, &mut out),
     };
     let exit = ended.unwrap_or_else(|error| {
         out.error(&format!("{error:#}"));

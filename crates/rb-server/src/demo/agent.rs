@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::header::CONTENT_TYPE;
+use hyper::header::{CONTENT_TYPE, USER_AGENT};
 use hyper::{Method, Request};
 use serde_json::{Value, json};
 
@@ -78,6 +78,7 @@ impl Agent {
             .method(Method::POST)
             .uri(&self.url)
             .header(CONTENT_TYPE, "application/json")
+            .header(USER_AGENT, "scripted-agent")
             .header("x-reasonblocks-run-id", &self.run_id)
             .header("x-reasonblocks-mode", self.mode.name())
             .body(Full::new(Bytes::from(body.to_string())))

@@ -45,19 +45,10 @@ pub struct Beat {
     /// Counted from 1.
     pub call: u32,
     /// What the model received from us with this call for the first time.
-    pub told: Vec<Told>,
+    pub told: Vec<String>,
     pub thought: String,
     /// The tool, what it was given, and what it answered; `None` at the end.
     pub tool: Option<(String, String, String)>,
-}
-
-/// What the gateway put into a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
-    /// Standing rules of the library, at the beginning.
-    Rules(String),
-    /// Guidance of a monitor.
-    Guidance(String),
 }
 
 /// What a run came to.
@@ -70,13 +61,6 @@ pub struct Tally {
     pub fired: Vec<String>,
     /// The call with which guidance came first, and its text.
     pub guidance: Option<(u32, String)>,
-}
-
-impl Told {
-    fn new(text: &str) -> Self {
-        let text = text.to_owned();
-        if text.contains(provider::SPEAKER) { Self::Guidance(text) } else { Self::Rules(text) }
-    }
 }
 
 /// More steps than the script has.
@@ -121,22 +105,24 @@ impl Stage {
         Ok(Self { provider, app, store, url, _ends: [provider_ends, gateway_ends] })
     }
 
+    /// Where the dashboard of the demonstration is, for as long as the stage stands.
+    pub fn dashboard(&self) -> String {
+        format!("{}/", self.url)
+    }
+
     /// Plays the agent once, telling each call as it happens.
     pub async fn play(&self, mode: Mode, mut tell: impl FnMut(&Beat)) -> Result<Tally, DemoError> {
-        let run_id = format!("demo-{}", mode.name());
+        let run_id = run_id(mode);
         let mut agent = Agent::new(&self.url, &run_id, mode);
         let mut tally = Tally::default();
         let mut told_before = 0;
         while let Some(call) = agent.call().await? {
             tally.calls += 1;
             let all = self.provider.told();
-            let told: Vec<Told> =
-                all.iter().skip(told_before).map(|text| Told::new(text)).collect();
+            let told = all.get(told_before..).unwrap_or_default().to_vec();
             told_before = all.len();
-            for told in &told {
-                if let (Told::Guidance(text), None) = (told, &tally.guidance) {
-                    tally.guidance = Some((tally.calls, text.clone()));
-                }
+            if let (Some(text), None) = (told.first(), &tally.guidance) {
+                tally.guidance = Some((tally.calls, text.clone()));
             }
             tell(&Beat { call: tally.calls, told, thought: call.thought, tool: call.tool });
         }
@@ -153,6 +139,15 @@ impl Stage {
     }
 }
 
+/// A run says on every page that it is a play.
+fn run_id(mode: Mode) -> String {
+    let which = match mode {
+        Mode::Steer => "steered",
+        Mode::Observe | Mode::Off => "left-alone",
+    };
+    format!("scripted-demo-{which}")
+}
+
 /// A free port of this machine.
 async fn loopback() -> Result<(String, TcpListener), std::io::Error> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -161,7 +156,17 @@ async fn loopback() -> Result<(String, TcpListener), std::io::Error> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use http_body_util::{BodyExt as _, Full};
+
     use super::*;
+
+    async fn page(url: &str) -> String {
+        let request = hyper::Request::get(url).body(Full::new(Bytes::new())).unwrap();
+        let answer = crate::outbound::client().request(request).await.unwrap();
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        String::from_utf8(body.to_vec()).unwrap()
+    }
 
     #[tokio::test]
     async fn guidance_ends_the_loop_and_nothing_else_does() {
@@ -180,6 +185,10 @@ mod tests {
             "{plain:?} {steered:?}"
         );
         assert!(!plain.fired.is_empty() && !steered.fired.is_empty(), "{plain:?} {steered:?}");
+        let page = page(&stage.dashboard()).await;
+        for run in ["scripted-demo-steered", "scripted-demo-left-alone", "scripted-agent"] {
+            assert!(page.contains(run), "{run} is on the dashboard: {page}");
+        }
         let again = Stage::build().await.unwrap().play(Mode::Steer, |_| {}).await.unwrap();
         assert_eq!(again, steered, "it is the same every time");
     }

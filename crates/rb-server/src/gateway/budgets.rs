@@ -1,116 +1,382 @@
-//! What runs, keys and days may cost, kept across restarts.
+//! What runs, keys and days may use, in tokens and dollars, kept across restarts. From a share of a limit on the agent
+//! is asked to wrap up; at the limit nothing more is sent.
 
 use std::collections::HashMap;
+use std::ops::AddAssign;
 use std::sync::Mutex;
 
-use rb_store::{Change, RunKey, Scope, StepRow};
-use serde::Deserialize;
+use rb_engine::budget::wrap_up;
+use rb_store::{Change, RunKey, Scope};
+use serde::{Deserialize, Serialize};
 
 use super::conversations::lock;
 use crate::app::App;
 use crate::clock::{day_of, iso_day, now_ms};
+use crate::config::ConfigError;
 
 /// Hard limits; what is left out is not limited.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BudgetConfig {
-    /// Tokens of one run. From four fifths on the agent is asked to wrap up.
+    /// Tokens of one run.
     pub run_tokens: Option<u64>,
     /// Dollars of one run.
     pub run_usd: Option<f64>,
+    /// Tokens a key may use in a day (UTC).
+    pub key_day_tokens: Option<u64>,
     /// Dollars a key may use in a day (UTC).
     pub key_day_usd: Option<f64>,
+    /// Tokens that all keys together may use in a day (UTC).
+    pub day_tokens: Option<u64>,
     /// Dollars that all keys together may use in a day (UTC).
     pub day_usd: Option<f64>,
+    /// From this share of any limit on, the agent is asked to wrap up.
+    pub soft_share: f64,
 }
 
-/// The day's spending by key, and that of all keys under the empty name.
+impl Default for BudgetConfig {
+    fn default() -> Self {
+        Self {
+            run_tokens: None,
+            run_usd: None,
+            key_day_tokens: None,
+            key_day_usd: None,
+            day_tokens: None,
+            day_usd: None,
+            soft_share: 0.8,
+        }
+    }
+}
+
+impl BudgetConfig {
+    /// Refuses limits that could not work.
+    pub(super) fn check(self) -> Result<Self, ConfigError> {
+        let wrong = |name, value: String, wanted| Err(ConfigError::Value { name, value, wanted });
+        if !(self.soft_share > 0.0 && self.soft_share <= 1.0) {
+            let wanted = "a number above 0 and at most 1";
+            return wrong("budget.soft_share", self.soft_share.to_string(), wanted);
+        }
+        let tokens = [
+            ("budget.run_tokens", self.run_tokens),
+            ("budget.key_day_tokens", self.key_day_tokens),
+            ("budget.day_tokens", self.day_tokens),
+        ];
+        if let Some((name, _)) = tokens.into_iter().find(|(_, limit)| *limit == Some(0)) {
+            return wrong(name, "0".to_owned(), "at least 1; leave it out for no limit");
+        }
+        let usd = [
+            ("budget.run_usd", self.run_usd),
+            ("budget.key_day_usd", self.key_day_usd),
+            ("budget.day_usd", self.day_usd),
+        ];
+        for (name, limit) in usd {
+            if let Some(limit) = limit
+                && (limit.is_nan() || limit <= 0.0)
+            {
+                return wrong(name, limit.to_string(), "more than 0; leave it out for no limit");
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// Tokens and what they cost.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub(super) struct Spend {
+    pub(super) tokens: u64,
+    pub(super) usd: f64,
+}
+
+impl AddAssign for Spend {
+    fn add_assign(&mut self, other: Self) {
+        self.tokens = self.tokens.saturating_add(other.tokens);
+        self.usd += other.usd;
+    }
+}
+
+impl Spend {
+    /// As it is stored: dollars, then tokens.
+    fn write(self) -> String {
+        format!("{} {}", self.usd, self.tokens)
+    }
+
+    fn read(kept: &str) -> Self {
+        let mut words = kept.split(' ');
+        let usd = words.next().and_then(|usd| usd.parse().ok()).unwrap_or_default();
+        let tokens = words.next().and_then(|tokens| tokens.parse().ok()).unwrap_or_default();
+        Self { tokens, usd }
+    }
+}
+
+/// How a request stands to the budgets.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Standing {
+    Within,
+    /// A soft limit is reached; the words for the agent.
+    Near(String),
+    /// A hard limit is reached; why the request is not sent.
+    Over(String),
+}
+
+/// What was used, by run, and by key and day.
 pub(super) struct Budgets {
     config: BudgetConfig,
-    spent: Mutex<Spent>,
+    days: Mutex<Day>,
+    runs: Mutex<HashMap<RunKey, Purse>>,
+    runs_max: usize,
 }
 
 #[derive(Default)]
-struct Spent {
+struct Day {
     day: i64,
-    usd: HashMap<String, f64>,
+    purses: HashMap<String, Purse>,
 }
 
+/// What was used before this process began, once the store has said so, and since.
+#[derive(Debug, Clone, Copy, Default)]
+struct Purse {
+    before: Option<Spend>,
+    since: Spend,
+}
+
+impl Purse {
+    fn total(&self) -> Spend {
+        let mut total = self.before.unwrap_or_default();
+        total += self.since;
+        total
+    }
+}
+
+/// All keys together have no name.
 const ALL: &str = "";
 
 impl Budgets {
-    pub(super) fn new(config: BudgetConfig) -> Self {
-        Self { config, spent: Mutex::default() }
+    pub(super) fn new(config: BudgetConfig, runs_max: usize) -> Self {
+        Self { config, days: Mutex::default(), runs: Mutex::default(), runs_max }
     }
 
-    /// Why a request must not be sent, if it must not.
-    pub(super) async fn exceeded(&self, app: &App, key: &str, run: &RunKey) -> Option<String> {
-        if let Some(limit) = self.config.run_usd {
-            let row = app.store.run(&Scope::org(&run.org), &run.run_id).await.ok().flatten();
-            let used = row.map_or(0.0, |row| row.cost_usd);
-            if used >= limit {
-                return Some(format!(
-                    "the budget of this run is used up: ${used:.2} of ${limit:.2}"
-                ));
+    /// How a request stands. `asides` is what the run used beside its steps.
+    pub(super) async fn standing(
+        &self,
+        app: &App,
+        key: &str,
+        run: &RunKey,
+        asides: Spend,
+    ) -> Standing {
+        let config = &self.config;
+        let mut near = None;
+        for (name, limits, whose) in [
+            (None, (config.run_tokens, config.run_usd), "of this run"),
+            (Some(key), (config.key_day_tokens, config.key_day_usd), "of this key for today"),
+            (Some(ALL), (config.day_tokens, config.day_usd), "of all keys for today"),
+        ] {
+            if limits == (None, None) {
+                continue;
+            }
+            let spent = match name {
+                None => self.of_run(app, run, asides).await,
+                Some(name) => self.today(app, name).await,
+            };
+            match level(spent, limits, self.config.soft_share, whose) {
+                Standing::Over(why) => return Standing::Over(why),
+                Standing::Near(text) => drop(near.get_or_insert(text)),
+                Standing::Within => {}
             }
         }
-        let limits =
-            [(key, self.config.key_day_usd, "this key"), (ALL, self.config.day_usd, "all keys")];
-        for (name, limit, whose) in limits {
-            let Some(limit) = limit else { continue };
-            let used = self.today(app, name).await;
-            if used >= limit {
-                return Some(format!(
-                    "the budget of {whose} for today is used up: ${used:.2} of ${limit:.2}"
-                ));
-            }
-        }
-        None
+        near.map_or(Standing::Within, Standing::Near)
     }
 
     /// A call was made.
-    pub(super) fn spend(&self, app: &App, key: &str, row: &StepRow) {
-        if self.config.key_day_usd.is_none() && self.config.day_usd.is_none() {
-            return;
+    pub(super) fn spend(&self, app: &App, key: &str, run: &RunKey, spent: Spend) {
+        let config = &self.config;
+        if config.run_tokens.is_some() || config.run_usd.is_some() {
+            let mut runs = lock(&self.runs);
+            if runs.len() >= self.runs_max && !runs.contains_key(run) {
+                runs.clear(); // the store still knows them
+            }
+            runs.entry(run.clone()).or_default().since += spent;
         }
-        for name in [key, ALL] {
-            let (day, usd) = {
-                let mut spent = lock(&self.spent);
-                spent.turn_page(day_of(now_ms()));
-                let usd = spent.usd.entry(name.to_owned()).or_default();
-                *usd += row.cost_usd;
-                (spent.day, spent.usd[name])
-            };
-            let value = usd.to_string();
+        for (name, is_limited) in [
+            (key, config.key_day_tokens.is_some() || config.key_day_usd.is_some()),
+            (ALL, config.day_tokens.is_some() || config.day_usd.is_some()),
+        ] {
+            if is_limited {
+                self.spend_today(app, name, spent);
+            }
+        }
+    }
+
+    fn spend_today(&self, app: &App, name: &str, spent: Spend) {
+        let mut days = lock(&self.days);
+        days.turn_page(day_of(now_ms()));
+        let day = days.day;
+        let purse = days.purses.entry(name.to_owned()).or_default();
+        purse.since += spent;
+        // Until the store has said what was used before, a sum would be too small and must not replace it.
+        if purse.before.is_some() {
+            let value = purse.total().write();
             app.gateway.recorder.put(Change::PutSetting { name: setting(day, name), value });
         }
     }
 
     /// What a key has used today; after a restart the store knows.
-    async fn today(&self, app: &App, name: &str) -> f64 {
+    async fn today(&self, app: &App, name: &str) -> Spend {
         let day = day_of(now_ms());
         {
-            let mut spent = lock(&self.spent);
-            spent.turn_page(day);
-            if let Some(usd) = spent.usd.get(name) {
-                return *usd;
+            let mut days = lock(&self.days);
+            days.turn_page(day);
+            if let Some(purse) = days.purses.get(name).filter(|purse| purse.before.is_some()) {
+                return purse.total();
             }
         }
-        let stored = app.store.setting(&setting(day, name)).await.ok().flatten();
-        let stored: f64 = stored.and_then(|value| value.parse().ok()).unwrap_or_default();
-        *lock(&self.spent).usd.entry(name.to_owned()).or_insert(stored)
+        let stored = app.store.setting(&setting(day, name)).await;
+        let mut days = lock(&self.days);
+        days.turn_page(day);
+        let purse = days.purses.entry(name.to_owned()).or_default();
+        if let (Ok(stored), None) = (stored, purse.before) {
+            purse.before = Some(stored.as_deref().map(Spend::read).unwrap_or_default());
+        }
+        purse.total()
+    }
+
+    /// What a run has used; after a restart its stored steps tell.
+    async fn of_run(&self, app: &App, run: &RunKey, asides: Spend) -> Spend {
+        let known = lock(&self.runs).get(run).copied();
+        if let Some(purse) = known.filter(|purse| purse.before.is_some()) {
+            return purse.total();
+        }
+        let Ok(row) = app.store.run(&Scope::org(&run.org), &run.run_id).await else {
+            return known.unwrap_or_default().total();
+        };
+        let mut before = asides;
+        if let Some(row) = row {
+            before += Spend { tokens: row.tokens.total, usd: row.cost_usd };
+        }
+        let mut runs = lock(&self.runs);
+        let purse = runs.entry(run.clone()).or_default();
+        if purse.before.is_none() {
+            // What was used since is among the stored steps by now.
+            *purse = Purse { before: Some(before), since: Spend::default() };
+        }
+        purse.total()
     }
 }
 
-impl Spent {
+/// How what was used stands to the limits of one purse, in tokens and in dollars.
+fn level(
+    spent: Spend,
+    limits: (Option<u64>, Option<f64>),
+    soft_share: f64,
+    whose: &str,
+) -> Standing {
+    let mut near = None;
+    if let Some(limit) = limits.0 {
+        let used = spent.tokens;
+        if used >= limit {
+            let why = format!("the token budget {whose} is used up: {used} of {limit}");
+            return Standing::Over(why);
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a share needs no more than 52 bits")]
+        let share = used as f64 / limit as f64;
+        if share >= soft_share {
+            let left = limit - used;
+            near = Some(format!(
+                "{used} of the {limit} tokens {whose} are used, about {left} are left."
+            ));
+        }
+    }
+    if let Some(limit) = limits.1 {
+        let used = spent.usd;
+        if used >= limit {
+            let why = format!("the budget {whose} is used up: ${used:.2} of ${limit:.2}");
+            return Standing::Over(why);
+        }
+        if used >= limit * soft_share {
+            let left = limit - used;
+            near.get_or_insert(format!(
+                "${used:.2} of the ${limit:.2} {whose} are used, about ${left:.2} are left."
+            ));
+        }
+    }
+    near.map_or(Standing::Within, |used| Standing::Near(wrap_up(&used)))
+}
+
+impl Day {
     fn turn_page(&mut self, day: i64) {
         if self.day != day {
             self.day = day;
-            self.usd.clear();
+            self.purses.clear();
         }
     }
 }
 
 fn setting(day: i64, name: &str) -> String {
     format!("spent:{}:{name}", iso_day(day))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_speak_before_they_act() {
+        let used = |tokens, usd| Spend { tokens, usd };
+        let (tokens, dollars) = ((Some(100), None), (None, Some(1.0)));
+        let both = (Some(100), Some(1.0));
+        let cases = [
+            (used(79, 0.0), tokens, ""),
+            (
+                used(80, 0.0),
+                tokens,
+                "80 of the 100 tokens of this run are used, about 20 are left.",
+            ),
+            (used(100, 0.0), tokens, "the token budget of this run is used up: 100 of 100"),
+            (used(900, 0.79), dollars, ""),
+            (
+                used(900, 0.80),
+                dollars,
+                "$0.80 of the $1.00 of this run are used, about $0.20 are left.",
+            ),
+            (used(900, 1.25), dollars, "the budget of this run is used up: $1.25 of $1.00"),
+            (used(85, 0.9), both, "85 of the 100 tokens"),
+            (used(85, 1.0), both, "the budget of this run is used up: $1.00 of $1.00"),
+        ];
+        for (used, limits, said) in cases {
+            match level(used, limits, 0.8, "of this run") {
+                Standing::Within => assert_eq!(said, "", "{used:?}"),
+                Standing::Near(text) => {
+                    assert!(text.contains(said) && text.contains("wrap up"), "{used:?}: {text}");
+                }
+                Standing::Over(why) => assert_eq!(why, said, "{used:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_spent_is_stored_and_read_again() {
+        for (kept, spend) in [
+            ("0.5 70", Spend { tokens: 70, usd: 0.5 }),
+            ("0.5", Spend { tokens: 0, usd: 0.5 }),
+            ("", Spend::default()),
+        ] {
+            assert_eq!(Spend::read(kept), spend, "{kept}");
+            assert_eq!(Spend::read(&spend.write()), spend);
+        }
+    }
+
+    #[test]
+    fn limits_that_cannot_work_are_refused() {
+        let config = BudgetConfig::default();
+        let bad = [
+            BudgetConfig { run_tokens: Some(0), ..config },
+            BudgetConfig { day_usd: Some(0.0), ..config },
+            BudgetConfig { key_day_usd: Some(f64::NAN), ..config },
+            BudgetConfig { soft_share: 0.0, ..config },
+            BudgetConfig { soft_share: 1.5, ..config },
+        ];
+        for bad in bad {
+            assert!(bad.check().is_err(), "{bad:?}");
+        }
+        assert!(config.check().is_ok());
+    }
 }

@@ -1,12 +1,15 @@
 //! What is remembered of a conversation between two of its requests, and what of that survives a restart.
 
-use rb_wire::chain::{Continuity, Link};
+use rb_store::StepRow;
+use rb_wire::chain::{Continuity, Link, Role};
 use rb_wire::chat::Chat;
 use rb_wire::steer::{Channel, Planted};
 use rb_wire::steps::{self, Carry, NewSteps};
 use serde::{Deserialize, Serialize};
 
+use super::budgets::Spend;
 use super::ledger::Ledger;
+use super::switching::Switching;
 
 /// A conversation after its newest request.
 #[derive(Debug, Default)]
@@ -22,6 +25,28 @@ pub(super) struct Conversation {
     pub(super) ledger: Ledger,
     /// What it is found by at the moment.
     pub(super) head: String,
+    /// The model that the newest request asked for.
+    model: String,
+    /// Whether the newest request brought tools.
+    has_tools: bool,
+    /// The row of the newest step, for a call that is made again.
+    pub(super) latest: Option<StepRow>,
+    pub(super) switching: Switching,
+    /// What requests beside the conversation used.
+    pub(super) asides: Spend,
+}
+
+/// What a request is to the conversation that its run is known by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A part of it.
+    Within(Continuity),
+    /// A part of it, and what was taken for its beginning was a request beside it.
+    Instead,
+    /// A request beside it, such as for a title.
+    Aside,
+    /// Another agent's, which the client gave no name of its own.
+    Other,
 }
 
 #[derive(Debug)]
@@ -44,6 +69,14 @@ struct Kept {
     planted: Vec<KeptPlant>,
     next_index: u32,
     ledger: Ledger,
+    #[serde(default)]
+    model: String,
+    #[serde(default)]
+    has_tools: bool,
+    #[serde(default)]
+    switching: Switching,
+    #[serde(default)]
+    asides: Spend,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -71,6 +104,41 @@ impl Conversation {
         }
     }
 
+    /// What a request is to this conversation. Clients send more under the name of a session than the conversation of its
+    /// agent: they ask a small model for titles, topics and summaries, and let other agents work.
+    pub(super) fn place(&self, chat: &Chat<'_>, is_of_harness: bool) -> Place {
+        let continuity = self.continuity(chat);
+        // An agent works with tools; what comes from the same program without any is about the work.
+        if !chat.has_tools && (self.has_tools || (is_of_harness && self.is_empty())) {
+            return Place::Aside;
+        }
+        if chat.has_tools && !self.has_tools && !self.is_empty() && self.next_index <= 1 {
+            return Place::Instead;
+        }
+        let is_same_model = self.model.is_empty() || self.model == chat.model();
+        match continuity {
+            Continuity::First | Continuity::Retry | Continuity::Continues { .. } => {
+                Place::Within(continuity)
+            }
+            Continuity::Edited { .. } | Continuity::Compacted => {
+                if is_same_model || !is_of_harness {
+                    Place::Within(continuity)
+                } else if chat.messages.iter().any(|message| message.role == Role::Assistant) {
+                    Place::Other
+                } else {
+                    Place::Aside
+                }
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match &self.links {
+            Known::All(links) => links.is_empty(),
+            Known::Head { count, .. } => *count == 0,
+        }
+    }
+
     /// Reads what is new in a request and remembers the request. What was read before is not read again, and a step
     /// that comes back in a history made anew is no new step.
     pub(super) fn take<'a>(
@@ -91,6 +159,8 @@ impl Conversation {
             },
         });
         self.links = Known::All(chat.links());
+        self.model = chat.model().into_owned();
+        self.has_tools = chat.has_tools;
         let new = steps::advance(chat, continuity, carry);
         self.carry = Some(new.carry.clone());
         new
@@ -122,6 +192,10 @@ impl Conversation {
             planted: planted.collect(),
             next_index: self.next_index,
             ledger: self.ledger.clone(),
+            model: self.model.clone(),
+            has_tools: self.has_tools,
+            switching: self.switching.clone(),
+            asides: self.asides,
         };
         serde_json::to_string(&kept).unwrap_or_default() // numbers and texts only: it cannot fail
     }
@@ -141,6 +215,11 @@ impl Conversation {
             next_index: kept.next_index,
             ledger: kept.ledger,
             head: String::new(),
+            model: kept.model,
+            has_tools: kept.has_tools,
+            latest: None,
+            switching: kept.switching,
+            asides: kept.asides,
         })
     }
 }
@@ -193,6 +272,53 @@ mod tests {
         let compacted = [("user", "summary of what happened"), ("assistant", "d"), ("user", "e")];
         let (continuity, count) = steps_of(&mut conversation, &body(&compacted));
         assert_eq!((continuity, count), (Continuity::Compacted, 0));
+    }
+
+    /// A request: the model, whether it has tools, and its turns.
+    type Asked<'a> = (&'a str, bool, &'a [(&'a str, &'a str)]);
+
+    fn request((model, has_tools, turns): Asked<'_>) -> String {
+        let tools = if has_tools { r#""tools":[{"name":"t"}],"# } else { "" };
+        body(turns)
+            .replacen('{', &format!("{{{tools}"), 1)
+            .replace(r#""m""#, &format!("\"{model}\""))
+    }
+
+    #[test]
+    fn what_is_sent_beside_a_conversation_is_no_part_of_it() {
+        let main: Asked<'_> = ("big", true, &TALK);
+        let aside = |model| (model, false, &[("user", "title?")][..]);
+        let talked: &[(&str, &str)] =
+            &[("user", "look"), ("assistant", "looked"), ("user", "more")];
+        let cases: [(&[Asked<'_>], Asked<'_>, bool, Place); 12] = [
+            (&[], main, true, Place::Within(Continuity::First)),
+            (&[], aside("small"), true, Place::Aside),
+            (&[], aside("small"), false, Place::Within(Continuity::First)),
+            (&[aside("small")], main, false, Place::Instead),
+            (&[main], aside("small"), true, Place::Aside),
+            (&[main], aside("big"), false, Place::Aside),
+            (&[main], ("big", false, &TALK[..1]), true, Place::Aside),
+            (&[main], ("small", true, &[("user", "search the web")]), true, Place::Aside),
+            (&[main], ("small", true, talked), true, Place::Other),
+            (&[main], ("big", true, talked), true, Place::Within(Continuity::Compacted)),
+            (&[main], ("small", true, talked), false, Place::Within(Continuity::Compacted)),
+            (&[main], ("small", true, &TALK), true, Place::Within(Continuity::Retry)),
+        ];
+        for (before, now, is_of_harness, expected) in cases {
+            for is_restarted in [false, true] {
+                let mut conversation = Conversation::default();
+                for earlier in before {
+                    steps_of(&mut conversation, &request(*earlier));
+                }
+                if is_restarted {
+                    conversation = Conversation::read(&conversation.write()).unwrap();
+                }
+                let now = request(now);
+                let dialect = rb_wire::dialects::by_id("anthropic").unwrap();
+                let chat = Chat::scan(dialect, now.as_bytes()).unwrap();
+                assert_eq!(conversation.place(&chat, is_of_harness), expected, "{before:?} {now}");
+            }
+        }
     }
 
     #[test]

@@ -58,6 +58,11 @@ impl Conversations {
         Some(Arc::clone(&held.conversation))
     }
 
+    /// Throws away what is in memory of a run, since it may be half changed; the store has what was before.
+    pub(super) fn forget(&self, run: &RunKey) {
+        lock(&self.held).remove(run);
+    }
+
     /// The run whose newest request is the beginning of this one.
     pub(super) async fn find(&self, app: &App, org: &str, chat: &Chat<'_>) -> Option<RunKey> {
         let last = chat.messages.iter().rev().take(LOOKED_BACK);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::{Path, Request, State};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Either, Full, LengthLimitError, Limited};
@@ -17,7 +17,8 @@ use rb_wire::dialects::Dialect;
 use super::headers;
 use super::passing::{Passing, Reader};
 use super::upstreams::Upstream;
-use super::watch::{Incoming, Verdict, Watched, watch};
+use super::watch::{Incoming, Verdict, watch};
+use super::watched::Watched;
 use crate::app::Shared;
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -96,6 +97,9 @@ async fn through(app: &Shared, parts: Parts, body: axum::body::Body) -> Reply {
     *up.method_mut() = parts.method;
     *up.uri_mut() = parts.uri;
     *up.headers_mut() = headers::to_upstream(&parts.headers);
+    if let Some(length) = parts.headers.get(CONTENT_LENGTH) {
+        up.headers_mut().insert(CONTENT_LENGTH, length.clone()); // it passes as it is, and not in chunks
+    }
     match app.gateway.upward.request(up).await {
         Ok(answer) => down(answer, Passing::untouched),
         Err(error) => unreachable_upstream(None, &error),
@@ -127,7 +131,11 @@ async fn conversation(
         Verdict::Unwatched => None,
         Verdict::Refused { status, why } => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
-            return refusal(Some(dialect), status, &why);
+            let mut reply = refusal(Some(dialect), status, &why);
+            // The SDKs would try a 429 again, and a budget does not refill that soon.
+            let name = HeaderName::from_static("x-should-retry");
+            reply.headers_mut().insert(name, HeaderValue::from_static("false"));
+            return reply;
         }
         Verdict::Watched(watched) => Some(watched),
     };
@@ -145,6 +153,7 @@ async fn conversation(
         answer.headers_mut().remove(CONTENT_LENGTH); // a ping would make it wrong
     }
     let app = Shared::clone(app);
+    let silence_max = pings.then_some(app.gateway.config.silence_max);
     down(answer, move |body| {
         let done = move |answer, is_whole| {
             let writing = Arc::clone(&app.gateway.writing).try_read_owned();
@@ -153,7 +162,7 @@ async fn conversation(
                 drop(writing);
             });
         };
-        Passing::read(body, reader, Box::new(done), pings)
+        Passing::read(body, reader, Box::new(done), silence_max)
     })
 }
 

@@ -24,10 +24,17 @@ mod mode;
 mod passing;
 /// The way from the hot path to the store.
 mod recorder;
+/// Which model takes a call.
+mod switching;
+/// Whole servers before a scripted upstream.
+#[cfg(test)]
+mod tests;
 /// Where requests go.
 mod upstreams;
 /// One request, watched.
 mod watch;
+/// A watched request on its way, and what came back.
+mod watched;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -93,11 +100,21 @@ pub struct GatewayConfig {
     pub budget: BudgetConfig,
     /// The model for each state of a run, such as `SLOW = "claude-opus-4-8"`; off where nothing is named.
     pub routing: BTreeMap<String, String>,
+    /// How often the model of a run may be changed.
+    pub routing_switches_max: u32,
+    /// Whether the standing rules of the library (E3) go into the first call of a run.
+    pub standing_rules: bool,
     /// Longer requests are refused.
     pub watched_bytes_max: usize,
     /// Whoever reaches the gateway may use it without a key, whatever the API asks for: it was started for one child.
     #[serde(skip)]
     pub is_keyless: bool,
+    /// An Anthropic stream that is silent for so long gets a ping. Clients show a warning after about twenty seconds.
+    #[serde(skip)]
+    pub silence_max: Duration,
+    /// What was not found out about a request by then is left out, and the request goes on its way.
+    #[serde(skip)]
+    pub decided_within: Duration,
 }
 
 impl Default for GatewayConfig {
@@ -112,8 +129,12 @@ impl Default for GatewayConfig {
             experiment: None,
             budget: BudgetConfig::default(),
             routing: BTreeMap::new(),
+            routing_switches_max: 4,
+            standing_rules: false,
             watched_bytes_max: 64 << 20,
             is_keyless: false,
+            silence_max: Duration::from_secs(15),
+            decided_within: Duration::from_millis(50),
         }
     }
 }
@@ -147,7 +168,7 @@ impl Gateway {
             upward: forward::upward(),
             channels: Channels::default(),
             conversations: Conversations::new(runs_max),
-            budgets: Budgets::new(config.budget),
+            budgets: Budgets::new(config.budget.check()?, runs_max),
             recorder: Recorder::start(store, lost),
             writing: Arc::default(),
             config,
@@ -161,38 +182,37 @@ impl Gateway {
         org: &str,
         incoming: &Incoming<'_>,
         chat: &Chat<'_>,
-    ) -> RunKey {
+    ) -> Named {
         let header = |name: &str| incoming.headers.get(name).and_then(|value| value.to_str().ok());
+        let key = |run_id: String| RunKey { org: org.to_owned(), run_id };
         if let Some(name) = identity::run_name(header, Some(chat)) {
-            return RunKey { org: org.to_owned(), run_id: run_id(name.source, &name.id) };
+            return Named {
+                run: key(run_id(name.source, &name.id)),
+                parent: name.parent.map(|parent| run_id(name.source, &parent)).unwrap_or_default(),
+                is_of_harness: name.source == Source::ClaudeCode,
+            };
         }
-        if let Some(run) = self.conversations.find(app, org, chat).await {
-            return run;
-        }
-        let run_id = format!("gw-{}", uuid::Uuid::now_v7().simple());
-        RunKey { org: org.to_owned(), run_id }
+        let run = match self.conversations.find(app, org, chat).await {
+            Some(run) => run,
+            None => key(format!("gw-{}", uuid::Uuid::now_v7().simple())),
+        };
+        Named { run, parent: String::new(), is_of_harness: false }
     }
 
     /// What a new run says about itself.
     fn start_of(
         &self,
         incoming: &Incoming<'_>,
-        run: &RunKey,
+        Named { run, parent, .. }: &Named,
         project: &str,
         chat: &Chat<'_>,
     ) -> RunStart {
-        let header = |name: &str| incoming.headers.get(name).and_then(|value| value.to_str().ok());
-        let name = identity::run_name(header, Some(chat));
-        let parent = name.and_then(|name| Some(run_id(name.source, &name.parent?)));
         let mut metadata = Map::new();
         metadata.insert("mode".to_owned(), Value::from(incoming.mode.name()));
         metadata.insert("upstream".to_owned(), Value::from(incoming.upstream));
         if let Some(experiment) = &self.config.experiment {
             metadata.insert("experiment_id".to_owned(), Value::from(experiment.id.as_str()));
             metadata.insert("arm".to_owned(), Value::from(experiment.arm(run)));
-        }
-        if let Some(tokens) = self.config.budget.run_tokens {
-            metadata.insert(crate::judge::TOKEN_BUDGET.to_owned(), Value::from(tokens));
         }
         if !self.config.routing.is_empty() {
             let routes = self
@@ -214,7 +234,7 @@ impl Gateway {
                 .unwrap_or_default(),
             model: chat.model().into_owned(),
             framework: "gateway".to_owned(),
-            parent: parent.unwrap_or_default(),
+            parent: parent.clone(),
             metadata,
             ..RunStart::default()
         }
@@ -253,6 +273,25 @@ impl Gateway {
             state: conversation.write(),
             at_ms: now_ms(),
         })));
+    }
+}
+
+/// A run as a request names it.
+struct Named {
+    run: RunKey,
+    /// The run that started it; empty where there is none.
+    parent: String,
+    /// The name is that of a session, under which a harness sends more than the conversation of one agent.
+    is_of_harness: bool,
+}
+
+impl Named {
+    /// The run of another agent in the same session, known by the beginning of its conversation.
+    fn child(&self, chat: &Chat<'_>) -> Self {
+        let first = chat.messages.first().map(|message| message.link).unwrap_or_default();
+        let run_id = format!("{}/{first}", self.run.run_id);
+        let run = RunKey { run_id, ..self.run.clone() };
+        Self { run, parent: self.run.run_id.clone(), is_of_harness: self.is_of_harness }
     }
 }
 

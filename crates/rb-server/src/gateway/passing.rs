@@ -1,6 +1,7 @@
 //! An answer on its way to the client: the bytes as they come, a reader beside them, and a sign of life in silence.
 
 use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -12,9 +13,6 @@ use rb_wire::answer::{Answer, AnswerReader};
 use rb_wire::dialects::anthropic::PING;
 use tokio::time::{Instant, Sleep};
 
-/// Clients show a warning after about twenty seconds of silence.
-const SILENCE_MAX: Duration = Duration::from_secs(15);
-
 /// Takes what the answer told, and whether it came to its end here.
 pub(super) type WhenDone = Box<dyn FnOnce(Answer, bool) + Send>;
 
@@ -25,6 +23,11 @@ pub(super) enum Reader {
     Deflate(Box<ZlibDecoder<Sink>>),
     /// In an encoding nobody here can read.
     Blind(AnswerReader),
+    /// It failed on something; what it knew is in doubt.
+    Broken,
+    /// Fails on everything.
+    #[cfg(test)]
+    Panics,
 }
 
 /// Where decoded bytes go.
@@ -51,23 +54,39 @@ impl Reader {
         }
     }
 
+    /// Reads along. Should the reader panic, the answer passes on unread.
     fn feed(&mut self, bytes: &[u8]) {
+        if catch_unwind(AssertUnwindSafe(|| self.read(bytes))).is_err() {
+            *self = Self::Broken;
+        }
+    }
+
+    fn read(&mut self, bytes: &[u8]) {
         // Bytes that cannot be decoded reach the client all the same; only we do not know what they say.
         match self {
             Self::Plain(reader) => reader.feed(bytes),
             Self::Gzip(decoder) => drop(decoder.write_all(bytes).and_then(|()| decoder.flush())),
             Self::Deflate(decoder) => drop(decoder.write_all(bytes).and_then(|()| decoder.flush())),
-            Self::Blind(_) => {}
+            Self::Blind(_) | Self::Broken => {}
+            #[cfg(test)]
+            Self::Panics => panic!("injected"),
         }
     }
 
     fn finish(self) -> Answer {
+        catch_unwind(AssertUnwindSafe(|| self.answer())).unwrap_or_default()
+    }
+
+    fn answer(self) -> Answer {
         match self {
             Self::Plain(reader) | Self::Blind(reader) => reader.finish(),
             Self::Gzip(decoder) => decoder.finish().map(|sink| sink.0.finish()).unwrap_or_default(),
             Self::Deflate(decoder) => {
                 decoder.finish().map(|sink| sink.0.finish()).unwrap_or_default()
             }
+            Self::Broken => Answer::default(),
+            #[cfg(test)]
+            Self::Panics => panic!("injected"),
         }
     }
 }
@@ -81,14 +100,16 @@ pub(super) struct Passing {
 
 /// Watches for silence between the events of a stream.
 struct Ping {
+    silence_max: Duration,
     timer: Pin<Box<Sleep>>,
     /// The last bytes that passed: an event ends with an empty line.
     tail: [u8; 2],
 }
 
 impl Ping {
-    fn new() -> Self {
-        Self { timer: Box::pin(tokio::time::sleep(SILENCE_MAX)), tail: *b"\n\n" }
+    fn new(silence_max: Duration) -> Self {
+        let timer = Box::pin(tokio::time::sleep(silence_max));
+        Self { silence_max, timer, tail: *b"\n\n" }
     }
 
     fn heard(&mut self, bytes: &[u8]) {
@@ -102,7 +123,7 @@ impl Ping {
     }
 
     fn rest(&mut self) {
-        self.timer.as_mut().reset(Instant::now() + SILENCE_MAX);
+        self.timer.as_mut().reset(Instant::now() + self.silence_max);
     }
 
     fn is_between_events(&self) -> bool {
@@ -116,9 +137,14 @@ impl Passing {
         Self { inner, reading: None, ping: None }
     }
 
-    /// Passes a body on, reads along, and tells what it said. With `pings`, silence is filled with them.
-    pub(super) fn read(inner: Incoming, reader: Reader, done: WhenDone, pings: bool) -> Self {
-        Self { inner, reading: Some((reader, done)), ping: pings.then(Ping::new) }
+    /// Passes a body on, reads along, and tells what it said. Silence longer than `silence_max` is filled with pings.
+    pub(super) fn read(
+        inner: Incoming,
+        reader: Reader,
+        done: WhenDone,
+        silence_max: Option<Duration>,
+    ) -> Self {
+        Self { inner, reading: Some((reader, done)), ping: silence_max.map(Ping::new) }
     }
 
     fn ended(&mut self, whole: bool) {
@@ -188,5 +214,20 @@ impl Drop for Passing {
     /// The client went away: what was said until then still counts.
     fn drop(&mut self) {
         self.ended(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_panics_reads_no_more() {
+        let mut reader = Reader::Panics;
+        reader.feed(b"{}");
+        assert!(matches!(reader, Reader::Broken));
+        reader.feed(b"{}");
+        assert_eq!(reader.finish(), Answer::default());
+        assert_eq!(Reader::Panics.finish(), Answer::default());
     }
 }

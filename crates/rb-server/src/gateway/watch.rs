@@ -2,16 +2,15 @@
 //! go out. Whatever fails here, the request goes out as it came.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::Mutex;
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use rb_engine::guidance::{Found, Query, Tier};
 use rb_engine::record::FIRST_CALL;
-use rb_engine::run::Stop;
+use rb_engine::run::{Ask, Stop};
 use rb_store::{Change, RunKey, StepRow};
-use rb_wire::answer::Answer;
 use rb_wire::chain::Continuity;
 use rb_wire::chat::Chat;
 use rb_wire::dialects::Dialect;
@@ -19,13 +18,14 @@ use rb_wire::splice::Splices;
 use rb_wire::steer::{self, Planted};
 use rb_wire::steps::Carry;
 use rb_wire::transcripts::{RunInput, RunStep};
-use serde_json::Value;
+use tokio::time::Instant;
 
-use super::conversation::Conversation;
+use super::budgets::Standing;
+use super::conversation::{Conversation, Place};
 use super::conversations::{head, lock};
-use super::ledger::{Cause, Request};
 use super::mode::Mode;
-use super::{Gateway, Placement};
+use super::watched::{Change as Made, Watched};
+use super::{Gateway, Named, Placement};
 use crate::app::{App, Shared};
 use crate::auth::Caller;
 use crate::clock::now_ms;
@@ -33,12 +33,10 @@ use crate::events::StepEvent;
 use crate::live::{Live, Turn};
 use crate::steering::look_up;
 
-/// Guidance that is not ready by then is left out.
-const DECIDED_WITHIN: Duration = Duration::from_millis(20);
+/// A longer request may hold a history that takes long to read; it is read beside the request, which waits no longer.
+const READ_BESIDE_BYTES: usize = 256 << 10;
 /// Of each text of a step, so many characters are read and kept.
 const TEXT_CHARS_MAX: usize = 64_000;
-/// Of the final answer, so many characters are kept.
-const ANSWER_CHARS_MAX: usize = 4_000;
 
 /// What becomes of a request.
 pub(super) enum Verdict {
@@ -50,27 +48,8 @@ pub(super) enum Verdict {
     Watched(Box<Watched>),
 }
 
-/// A request on its way.
-pub(super) struct Watched {
-    /// What goes out, where it is not what came.
-    pub(super) body: Option<Bytes>,
-    /// What the header for betas must hold.
-    pub(super) beta: Option<&'static str>,
-    run: RunKey,
-    /// The caller's name, for budgets.
-    key: Arc<str>,
-    model: String,
-    upstream: String,
-    row: StepRow,
-    /// The new fragment and its place.
-    planted: Option<Planted>,
-    /// Guidance stands in the request, in any placement.
-    is_steered: bool,
-    is_continued: bool,
-    begun: Instant,
-}
-
 /// A request as it came.
+#[derive(Clone, Copy)]
 pub(super) struct Incoming<'a> {
     pub(super) caller: &'a Caller,
     pub(super) upstream: &'a str,
@@ -85,40 +64,116 @@ pub(super) async fn watch(app: &Shared, incoming: Incoming<'_>) -> Verdict {
     if incoming.mode == Mode::Off {
         return Verdict::Unwatched;
     }
-    let Ok(chat) = Chat::scan(incoming.dialect, incoming.body) else {
-        return Verdict::Unwatched; // the provider will say what is wrong with it
+    let looked = if incoming.body.len() > READ_BESIDE_BYTES {
+        look_beside(app, incoming).await
+    } else {
+        AssertUnwindSafe(look(app, incoming)).catch_unwind().await.ok().flatten()
     };
-    let deciding = AssertUnwindSafe(decide(app, &incoming, &chat)).catch_unwind();
-    if let Ok(Some(verdict)) = deciding.await {
-        return verdict;
+    looked.unwrap_or_else(|| {
+        app.metrics.failed_open.inc();
+        Verdict::Unwatched
+    })
+}
+
+/// Looks at a long request in a task of its own. If that takes too long, the request goes out as it came; the steps in it
+/// are known for the next one.
+async fn look_beside(app: &Shared, incoming: Incoming<'_>) -> Option<Verdict> {
+    let (caller, upstream) = (incoming.caller.clone(), incoming.upstream.to_owned());
+    let (headers, body) = (incoming.headers.clone(), incoming.body.clone());
+    let (dialect, mode) = (incoming.dialect, incoming.mode);
+    let shared = Shared::clone(app);
+    let mut looking = tokio::spawn(async move {
+        let upstream = upstream.as_str();
+        let (caller, headers, body) = (&caller, &headers, &body);
+        look(&shared, Incoming { caller, upstream, dialect, headers, body, mode }).await
+    });
+    if let Ok(looked) = tokio::time::timeout(app.gateway.config.decided_within, &mut looking).await
+    {
+        return looked.ok().flatten();
     }
-    app.metrics.failed_open.inc();
-    Verdict::Unwatched
+    let app = Shared::clone(app);
+    tokio::spawn(async move {
+        if let Ok(Some(Verdict::Watched(mut watched))) = looking.await {
+            watched.untold(&app).await;
+        }
+    });
+    None
 }
 
-/// Gives up on what takes too long.
-async fn soon<T>(what: impl Future<Output = T>) -> Option<T> {
-    tokio::time::timeout(DECIDED_WITHIN, what).await.ok()
+/// `None` if something failed or took too long.
+async fn look(app: &Shared, incoming: Incoming<'_>) -> Option<Verdict> {
+    let Ok(chat) = Chat::scan(incoming.dialect, incoming.body) else {
+        return Some(Verdict::Unwatched); // the provider will say what is wrong with it
+    };
+    decide(app, &incoming, &chat, Deadline::new(&app.gateway)).await
 }
 
-async fn decide(app: &Shared, incoming: &Incoming<'_>, chat: &Chat<'_>) -> Option<Verdict> {
+/// All questions about one request together have so long.
+#[derive(Clone, Copy)]
+struct Deadline(Instant);
+
+impl Deadline {
+    fn new(gateway: &Gateway) -> Self {
+        Self(Instant::now() + gateway.config.decided_within)
+    }
+
+    /// Gives up on what takes too long.
+    async fn of<T>(self, what: impl Future<Output = T>) -> Option<T> {
+        tokio::time::timeout_at(self.0, what).await.ok()
+    }
+}
+
+async fn decide(
+    app: &Shared,
+    incoming: &Incoming<'_>,
+    chat: &Chat<'_>,
+    deadline: Deadline,
+) -> Option<Verdict> {
     let gateway = &app.gateway;
     let (org, project) = incoming.caller.home(None, None);
-    let run = soon(gateway.run_of(app, &org, incoming, chat)).await?;
-    let incoming = &Incoming { mode: gateway.mode_in_arm(incoming.mode, &run), ..*incoming };
-    let mut turn = soon(app.live.turn(&run)).await?;
-    let conversation = soon(gateway.conversations.of(app, &run)).await??;
-    let continuity = lock(&conversation).continuity(chat);
-    if is_aside(continuity, chat) {
-        return Some(Verdict::Unwatched);
+    let mut named = deadline.of(gateway.run_of(app, &org, incoming, chat)).await?;
+    let mut turn = deadline.of(app.live.turn(&named.run)).await?;
+    let mut conversation = deadline.of(gateway.conversations.of(app, &named.run)).await??;
+    let mut place = lock(&conversation).place(chat, named.is_of_harness);
+    if place == Place::Other {
+        named = named.child(chat);
+        turn = deadline.of(app.live.turn(&named.run)).await?;
+        conversation = deadline.of(gateway.conversations.of(app, &named.run)).await??;
+        place = lock(&conversation).place(chat, named.is_of_harness);
     }
-    soon(ensure_live(app, incoming, &run, &project, chat, &mut turn)).await??;
-    let live = turn.as_mut()?;
-    if let Some(why) = soon(gateway.budgets.exceeded(app, &incoming.caller.name, &run)).await? {
-        return Some(Verdict::Refused { status: 429, why });
+    let run = &named.run;
+    let incoming = &Incoming { mode: gateway.mode_in_arm(incoming.mode, run), ..*incoming };
+    let asides = lock(&conversation).asides;
+    let standing = gateway.budgets.standing(app, &incoming.caller.name, run, asides);
+    let near = match deadline.of(standing).await? {
+        Standing::Over(why) => return Some(Verdict::Refused { status: 429, why }),
+        Standing::Near(text) => Some(text),
+        Standing::Within => None,
+    };
+    let continuity = match place {
+        Place::Within(continuity) => continuity,
+        Place::Instead => Continuity::Compacted,
+        Place::Aside | Place::Other => {
+            let watched = Watched::aside(incoming, run, &chat.model());
+            return Some(Verdict::Watched(Box::new(watched)));
+        }
+    };
+    if place == Place::Instead {
+        let start = gateway.start_of(incoming, &named, &project, chat);
+        gateway.recorder.put(Change::StartRun(Box::new(start)));
     }
-    let here = Here { app, incoming, chat, conversation: &conversation, run: &run };
-    Some(here.step_forward(live, continuity).await)
+    deadline.of(ensure_live(app, incoming, &named, &project, chat, &mut turn)).await??;
+    let conversation = conversation.as_ref();
+    let here = Here { app, incoming, chat, conversation, run, near, deadline };
+    let latest = here.latest(continuity).await;
+    let walk = here.step_forward(turn.as_mut()?, continuity, latest);
+    let walked = AssertUnwindSafe(walk).catch_unwind().await;
+    if walked.is_err() {
+        // Whatever was half changed is read from the store again.
+        *turn = None;
+        gateway.conversations.forget(run);
+    }
+    walked.ok()
 }
 
 /// Everything around one request.
@@ -128,67 +183,96 @@ struct Here<'a> {
     chat: &'a Chat<'a>,
     conversation: &'a Mutex<Conversation>,
     run: &'a RunKey,
+    /// What is to be said about a budget.
+    near: Option<String>,
+    deadline: Deadline,
 }
 
 impl Here<'_> {
+    /// The row of the newest step, which a call that is made again adds to. After a restart the store has it.
+    async fn latest(&self, continuity: Continuity) -> Option<StepRow> {
+        let (latest, next) = {
+            let conversation = lock(self.conversation);
+            (conversation.latest.clone(), conversation.next_index)
+        };
+        let is_new = matches!(continuity, Continuity::First | Continuity::Continues { .. });
+        if is_new || latest.is_some() {
+            return latest;
+        }
+        let newest = next.checked_sub(1)?;
+        let rows = self.deadline.of(self.app.store.steps(self.run, newest, 1)).await?.ok()?;
+        rows.into_iter().next()
+    }
+
     /// Asks the engine about what is new, and writes what is due into the request.
-    async fn step_forward(&self, live: &mut Live, continuity: Continuity) -> Verdict {
+    async fn step_forward(
+        &self,
+        live: &mut Live,
+        continuity: Continuity,
+        latest: Option<StepRow>,
+    ) -> Verdict {
         let (app, gateway, run) = (self.app, &self.app.gateway, self.run);
         let model = self.chat.model().into_owned();
         let mut rows = self.new_rows(continuity);
         let newest = rows.pop();
-        for earlier in &mut rows {
-            live.read(earlier);
-        }
-        for earlier in rows {
+        for mut earlier in rows {
+            live.read(&mut earlier);
             gateway.record_step(app, earlier);
         }
         let mut row = match newest {
             Some(mut row) => {
-                let ask = live.ask(&mut row);
-                let found = soon(look_up(app, &run.org, &model, &ask.queries)).await;
-                let found = found.map(|answers| answers.found).unwrap_or_default();
-                let plan = live.plan(ask, &found, &model, &mut row);
-                if let Some(Stop::TokenBudget { used, limit }) = plan.stop {
-                    let why = format!("the token budget of this run is used up: {used} of {limit}");
-                    return Verdict::Refused { status: 429, why };
+                let mut ask = live.ask(&mut row);
+                if let Some(text) = self.near.clone() {
+                    ask = ask.with_wrap_up(text);
                 }
+                let found = self.found(&ask, &model).await;
+                live.plan(ask, &found, &model, &mut row);
                 row
             }
             // The same call again: what was told for it still stands.
-            None => empty_row(run, lock(self.conversation).next_index.saturating_sub(1)),
+            None => latest.unwrap_or_else(|| {
+                empty_row(run, lock(self.conversation).next_index.saturating_sub(1))
+            }),
         };
         row.model.clone_from(&model);
-        let conversation = lock(self.conversation);
+        if let Some(Stop::TokenBudget { used, limit }) = live.told().and_then(|plan| plan.stop) {
+            gateway.save(run, &lock(self.conversation));
+            gateway.record_step(app, row);
+            let why = format!("the token budget of this run is used up: {used} of {limit}");
+            return Verdict::Refused { status: 429, why };
+        }
+        let mut conversation = lock(self.conversation);
         let is_open = self.incoming.mode == Mode::Steer && !conversation.ledger.is_blown;
         let told = live.told().filter(|_| is_open);
-        let fragment = told.and_then(|plan| plan.fragment.as_ref());
-        let text = fragment.map(|fragment| fragment.as_str().to_owned());
-        let route = told.and_then(|plan| plan.route.clone());
-        let change = changed(
-            gateway,
-            self.incoming,
-            self.chat,
-            &conversation,
-            text.as_deref(),
-            route.as_deref(),
-        );
+        let text =
+            told.and_then(|plan| plan.fragment.as_ref()).map(|text| text.as_str().to_owned());
+        let routed = told.and_then(|plan| plan.route.as_deref());
+        let served = match self.incoming.mode {
+            Mode::Steer if !gateway.config.routing.is_empty() => {
+                let max = gateway.config.routing_switches_max;
+                let switching = &conversation.switching;
+                switching.choose(&model, routed, max, &app.prices, now_ms()).to_owned()
+            }
+            Mode::Steer | Mode::Observe | Mode::Off => model.clone(),
+        };
+        let route = (served != model).then_some(served.as_str());
+        let made =
+            changed(self.incoming, gateway, self.chat, &conversation, text.as_deref(), route);
+        conversation.latest = Some(row.clone());
         gateway.save(run, &conversation);
         drop(conversation);
         gateway.record_step(app, row.clone());
-        Verdict::Watched(Box::new(Watched {
-            body: change.body,
-            beta: change.planted.as_ref().and_then(|planted| planted.channel.beta()),
-            run: run.clone(),
-            key: Arc::clone(&self.incoming.caller.name),
-            model: route.unwrap_or(model),
-            upstream: self.incoming.upstream.to_owned(),
-            row,
-            is_steered: change.is_steered,
-            planted: change.planted,
-            is_continued: matches!(continuity, Continuity::Continues { .. } | Continuity::Retry),
-            begun: Instant::now(),
-        }))
+        let is_continued = matches!(continuity, Continuity::Continues { .. } | Continuity::Retry);
+        Verdict::Watched(Box::new(Watched::step(self.incoming, row, made, served, is_continued)))
+    }
+
+    /// What the library has for a call. Its standing rules are left out unless they are wanted.
+    async fn found(&self, ask: &Ask, model: &str) -> Found {
+        let has_rules = self.app.gateway.config.standing_rules;
+        let wanted = |query: &&Query| has_rules || query.tier != Tier::E3;
+        let queries: Vec<Query> = ask.queries.iter().filter(wanted).cloned().collect();
+        let looking = look_up(self.app, &self.run.org, model, &queries);
+        self.deadline.of(looking).await.map(|answers| answers.found).unwrap_or_default()
     }
 
     /// A row for each new step; before the first step, one for the first call.
@@ -213,24 +297,18 @@ impl Here<'_> {
     }
 }
 
-struct Changed {
-    body: Option<Bytes>,
-    planted: Option<Planted>,
-    is_steered: bool,
-}
-
 /// The request with everything that belongs into it.
 fn changed(
-    gateway: &Gateway,
     incoming: &Incoming<'_>,
+    gateway: &Gateway,
     chat: &Chat<'_>,
     conversation: &Conversation,
     text: Option<&str>,
     route: Option<&str>,
-) -> Changed {
-    let model = chat.model();
+) -> Made {
+    let model = route.map_or_else(|| chat.model(), Into::into);
     let mut splices = Splices::new(chat.body);
-    let (mut planted, mut is_steered) = (None, false);
+    let (mut planted, mut is_steered): (Option<Planted>, bool) = (None, false);
     match gateway.config.placement {
         Placement::Tail => {
             let channels = gateway.channels.of(incoming.upstream, &model, chat.dialect);
@@ -254,18 +332,13 @@ fn changed(
         splices.extend(steer::model(chat, route));
     }
     let body = (!splices.is_empty()).then(|| Bytes::from(splices.apply()));
-    Changed { body, planted, is_steered }
-}
-
-/// A small request that a client makes beside the conversation, under the same name: for a title, say.
-fn is_aside(continuity: Continuity, chat: &Chat<'_>) -> bool {
-    continuity == Continuity::Compacted && chat.messages.len() <= 2 && !chat.has_tools
+    Made { body, planted, is_steered }
 }
 
 async fn ensure_live(
     app: &Shared,
     incoming: &Incoming<'_>,
-    run: &RunKey,
+    named: &Named,
     project: &str,
     chat: &Chat<'_>,
     turn: &mut Turn,
@@ -273,9 +346,9 @@ async fn ensure_live(
     if turn.is_some() {
         return Some(());
     }
-    let mut live = Live::load(app, run, None).await.ok()?;
+    let mut live = Live::load(app, &named.run, None).await.ok()?;
     if !live.is_known {
-        let start = app.gateway.start_of(incoming, run, project, chat);
+        let start = app.gateway.start_of(incoming, named, project, chat);
         live = Live::begin(app, &start).await.ok()?;
         app.gateway.recorder.put(Change::StartRun(Box::new(start)));
     }
@@ -309,94 +382,9 @@ fn row_of(run: &RunKey, step: &RunStep<'_>, step_index: u32) -> StepRow {
     }
 }
 
-impl Watched {
-    /// The provider refused the request as we changed it and took it as it came.
-    pub(super) async fn refused(&mut self, app: &Shared) {
-        if let Some(planted) = self.planted.take() {
-            app.gateway.channels.refuse(&self.upstream, &self.model, planted.channel);
-        }
-        self.is_steered = false;
-        let mut turn = app.live.turn(&self.run).await;
-        if let Some(live) = turn.as_mut() {
-            live.untell();
-        }
-        clear_guidance(&mut self.row);
-        app.gateway.record_step(app, self.row.clone());
-    }
-
-    /// The provider took the request: what was put into it stays there. Before the first byte of the answer reaches
-    /// the client, so that its next request finds it.
-    pub(super) async fn accepted(&mut self, app: &Shared) {
-        let Some(planted) = self.planted.clone() else { return };
-        let Some(conversation) = app.gateway.conversations.of(app, &self.run).await else { return };
-        let mut conversation = lock(&conversation);
-        conversation.planted.push(planted);
-        app.gateway.save(&self.run, &conversation);
-    }
-
-    /// The provider has answered, wholly or until the client went away.
-    pub(super) async fn answered(mut self, app: Shared, answer: Answer, is_whole: bool) {
-        let usage = answer.usage.unwrap_or_default();
-        let (model, row) = (self.answering_model(&answer), &mut self.row);
-        row.tokens = rb_store::Tokens {
-            total: usage.input().saturating_add(usage.output),
-            input: usage.input(),
-            output: usage.output,
-            cache_read: usage.cache_read,
-            cache_write: usage.cache_write,
-        };
-        row.cost_usd = app.prices.cost_usd(&model, &row.tokens, row.at_ms);
-        row.model = model;
-        let said: String = answer.thought.chars().take(ANSWER_CHARS_MAX).collect();
-        let asked: Vec<Value> =
-            answer.calls.iter().map(|call| Value::from(call.tool.as_str())).collect();
-        row.metadata.insert("answer".to_owned(), Value::from(said));
-        row.metadata.insert("tool_calls".to_owned(), Value::from(asked));
-        row.metadata
-            .insert("latency_ms".to_owned(), Value::from(self.begun.elapsed().as_secs_f64() * 1e3));
-        if !is_whole || !answer.is_complete {
-            row.metadata.insert("is_cut_off".to_owned(), Value::from(true));
-        }
-        app.gateway.budgets.spend(&app, &self.key, row);
-        let row = self.row.clone();
-        self.note_cache(&app, &usage).await;
-        app.gateway.record_step(&app, row);
-    }
-
-    fn answering_model(&self, answer: &Answer) -> String {
-        if answer.model.is_empty() { self.model.clone() } else { answer.model.clone() }
-    }
-
-    async fn note_cache(&self, app: &Shared, usage: &rb_wire::usage::TokenUse) {
-        let Some(conversation) = app.gateway.conversations.of(app, &self.run).await else { return };
-        let mut conversation = lock(&conversation);
-        let request = Request { is_changed: self.is_steered, is_continued: self.is_continued };
-        let cause = conversation.ledger.note(usage, request);
-        if cause == Some(Cause::Ours) {
-            tracing::warn!(
-                run = self.run.run_id,
-                share = conversation.ledger.read_share(),
-                "steering seems to cost this run its cache; it is steered no more"
-            );
-            app.metrics.cache_fuses.inc();
-        }
-        // The sums go with the next request; what stops the steering must not be forgotten.
-        if cause.is_some() {
-            app.gateway.save(&self.run, &conversation);
-        }
-    }
-}
-
-/// What was planned did not reach the model.
-fn clear_guidance(row: &mut StepRow) {
-    row.injections.clear();
-    row.injection_sources.clear();
-    row.intervention_texts.clear();
-}
-
 impl Gateway {
     /// Queues a step for the store and tells whoever listens.
-    fn record_step(&self, app: &App, row: StepRow) {
+    pub(super) fn record_step(&self, app: &App, row: StepRow) {
         app.events.tell(StepEvent {
             run_id: row.run.run_id.clone(),
             step_index: row.step_index,

@@ -54,6 +54,12 @@ impl Live {
         }
     }
 
+    /// A run under rules that no configuration makes.
+    #[cfg(test)]
+    pub(crate) fn judged_by(rules: Arc<Rules>) -> Self {
+        Self::new(rules, Some(&RunRow::default()))
+    }
+
     /// A run that begins with what it says about itself.
     pub(crate) async fn begin(app: &App, start: &RunStart) -> ApiResult<Self> {
         let place = (start.run.org.as_str(), start.project.as_str());
@@ -118,7 +124,10 @@ impl Live {
         match row.replay.as_deref().and_then(Replay::read) {
             None => drop(self.observe(row)), // it was told, not walked: nothing was asked for
             Some(kept) => {
-                let ask = self.observe(row);
+                let mut ask = self.observe(row);
+                if let Some(text) = kept.wrap_up.clone() {
+                    ask = ask.with_wrap_up(text);
+                }
                 self.told = Some(self.run.plan(ask, kept.found(), &kept.model));
             }
         }
@@ -167,8 +176,8 @@ impl Live {
         model: &str,
         row: &mut StepRow,
     ) -> &Plan {
+        row.replay = Replay::new(model, found, ask.wrap_up()).write();
         let plan = self.run.plan(ask, found.clone(), model);
-        row.replay = Replay::new(model, found).write();
         row.injections = plan.shown().iter().map(|item| item.preview(PREVIEW_CHARS_MAX)).collect();
         row.injection_sources =
             plan.shown().iter().map(|item| item.source().name().to_owned()).collect();

@@ -16,7 +16,7 @@ pub(super) fn text(value: Option<Value<'_>>) -> (Cow<'_, str>, bool) {
         Ok([only]) => only,
         Err(several) => Cow::Owned(several.join("\n")),
     };
-    match wrapped(&text) {
+    match wrapped(&text).or_else(|| reported(&text)) {
         Some((inner, failed)) => (Cow::Owned(inner), failed),
         None => (text, found.failed),
     }
@@ -71,6 +71,32 @@ fn wrapped(text: &str) -> Option<(String, bool)> {
     Some((value.get("output")?.text()?.into_owned(), code != 0))
 }
 
+/// What a command put out, without the report that newer versions of Codex put before it. The report has a number made up
+/// for each call and the time it took, so that the same output would never look the same.
+fn reported(text: &str) -> Option<(String, bool)> {
+    let (mut rest, mut ended, mut is_timed) = (text, None, false);
+    let output = loop {
+        let (line, after) = rest.split_once('\n')?;
+        rest = after;
+        match line.split_once(':').map_or(line, |(name, _)| name) {
+            "Output" => break after,
+            "Wall time" => is_timed = true,
+            "Chunk ID" | "Original token count" | "Total output lines" => {}
+            _ if line.starts_with("Process ") || line.starts_with("Exit code: ") => {
+                ended = Some(line)
+            }
+            _ => return None,
+        }
+    };
+    let ended = ended.filter(|_| is_timed)?;
+    let code =
+        ended.strip_prefix("Exit code: ").or(ended.strip_prefix("Process exited with code "));
+    let failed = code.is_some_and(|code| code.trim() != "0");
+    // A command that puts nothing out still says how it ended.
+    let said = if output.trim().is_empty() { ended } else { output };
+    Some((said.to_owned(), failed))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,6 +142,24 @@ mod tests {
                 true,
             ),
             (r#""{\"output\":\"mine\"}""#, r#"{"output":"mine"}"#, false),
+            (
+                r#""Chunk ID: a3f87c\nWall time: 0.0512 seconds\nProcess exited with code 2\nOriginal token count: 3\nOutput:\nno such file\n""#,
+                "no such file\n",
+                true,
+            ),
+            (
+                r#""Chunk ID: 48124d\nWall time: 0.0000 seconds\nProcess exited with code 0\nOriginal token count: 0\nOutput:\n""#,
+                "Process exited with code 0",
+                false,
+            ),
+            (
+                r#""Wall time: 1.0 seconds\nProcess running with session ID 7\nOutput:\nhalf""#,
+                "half",
+                false,
+            ),
+            (r#""Exit code: 1\nWall time: 0.1 seconds\nOutput:\nbad""#, "bad", true),
+            (r#""Output:\nmine""#, "Output:\nmine", false),
+            (r#""Exit code: 1\nmine""#, "Exit code: 1\nmine", false),
             ("null", "", false),
             ("7", "", false),
         ];

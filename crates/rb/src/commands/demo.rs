@@ -5,25 +5,41 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use anyhow::Result;
-use rb_server::demo::{Beat, MODEL, Stage, TASK, Tally, Told};
+use rb_server::demo::{Beat, MODEL, Stage, TASK, Tally};
 use rb_server::gateway::Mode;
 
+use crate::cli::DemoArgs;
 use crate::exit::Exit;
-use crate::out::{BOLD, DIM, GREEN, Out, YELLOW, counted, grouped, harmless};
+use crate::out::{BOLD, DIM, GREEN, Out, YELLOW, grouped, harmless};
 
 /// A person can follow the calls at this pace; a program does not wait.
 const PACE: Duration = Duration::from_millis(180);
 const TEXT_WIDTH: usize = 92;
 
-pub(crate) fn run(out: &mut Out) -> Result<Exit> {
+/// How long the dashboard of the demonstration can be looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stay {
+    /// Nobody is there to look.
+    No,
+    UntilEnter,
+    UntilEnded,
+}
+
+pub(crate) fn run(args: &DemoArgs, out: &mut Out) -> Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let pace = if std::io::stdout().is_terminal() { PACE } else { Duration::ZERO };
-    runtime.block_on(show(out, pace))?;
+    let is_watched = std::io::stdout().is_terminal();
+    let pace = if is_watched { PACE } else { Duration::ZERO };
+    let stay = match (args.stay, is_watched && std::io::stdin().is_terminal()) {
+        (true, _) => Stay::UntilEnded,
+        (false, true) => Stay::UntilEnter,
+        (false, false) => Stay::No,
+    };
+    runtime.block_on(show(out, pace, stay))?;
     out.finish()?;
     Ok(Exit::Quiet)
 }
 
-async fn show(out: &mut Out, pace: Duration) -> Result<()> {
+async fn show(out: &mut Out, pace: Duration, stay: Stay) -> Result<()> {
     out.result(&format!(
         "{BOLD}ReasonBlocks demo{BOLD:#}: the agent and the model are scripts on this machine; the gateway between them is \
          the real one.\nNo key, no network, and nothing is kept.\n\nThe task: {TASK}\n"
@@ -35,7 +51,25 @@ async fn show(out: &mut Out, pace: Duration) -> Result<()> {
     let steered = stage.play(Mode::Steer, |beat| tell(out, beat, pace)).await?;
     out.result(&side_by_side(&alone, &steered))?;
     out.result(NEXT)?;
+    let how = match stay {
+        Stay::No => return Ok(()),
+        Stay::UntilEnter => "Enter ends the demo.",
+        Stay::UntilEnded => "Ctrl-C ends the demo.",
+    };
+    let dashboard = stage.dashboard();
+    out.result(&format!("\nBoth scripted runs are on the dashboard: {dashboard}\n{how}\n"))?;
+    out.finish()?;
+    match stay {
+        Stay::No => {}
+        Stay::UntilEnter => drop(tokio::task::spawn_blocking(enter).await),
+        Stay::UntilEnded => super::serve::asked_to_stop().await,
+    }
     Ok(())
+}
+
+/// Waits for a line from the keyboard.
+fn enter() -> std::io::Result<usize> {
+    std::io::stdin().read_line(&mut String::new())
 }
 
 fn tell(out: &mut Out, beat: &Beat, pace: Duration) {
@@ -47,22 +81,10 @@ fn tell(out: &mut Out, beat: &Beat, pace: Duration) {
 
 fn line(beat: &Beat) -> String {
     let mut text = String::new();
-    for told in &beat.told {
-        match told {
-            Told::Rules(rules) => {
-                let count = rules.lines().filter(|line| line.starts_with("ALWAYS")).count();
-                let count = counted(count as u64, "standing rule");
-                let _ = writeln!(
-                    text,
-                    "      {DIM}{count} of the starter library reach the model{DIM:#}"
-                );
-            }
-            Told::Guidance(guidance) => {
-                let _ = writeln!(text, "      {YELLOW}guidance reaches the model:{YELLOW:#}");
-                for line in wrapped(guidance, TEXT_WIDTH) {
-                    let _ = writeln!(text, "      {YELLOW}|{YELLOW:#} {line}");
-                }
-            }
+    for guidance in &beat.told {
+        let _ = writeln!(text, "      {YELLOW}guidance reaches the model:{YELLOW:#}");
+        for line in wrapped(guidance, TEXT_WIDTH) {
+            let _ = writeln!(text, "      {YELLOW}|{YELLOW:#} {line}");
         }
     }
     match &beat.tool {

@@ -46,7 +46,7 @@ async fn serve(settings: Settings, out: &mut Out) -> Result<()> {
 }
 
 /// Ready when the user or the system wants the server to end.
-async fn asked_to_stop() {
+pub(super) async fn asked_to_stop() {
     let (Ok(mut interrupt), Ok(mut terminate)) =
         (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {

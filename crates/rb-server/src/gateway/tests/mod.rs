@@ -1,0 +1,143 @@
+//! Whole servers before a scripted upstream: what agents see when things go wrong, and what providers see when they do not.
+
+/// What clients send beside their conversations.
+mod asides;
+/// Limits that speak and act.
+mod budgets;
+/// An upstream that fails.
+mod chaos;
+/// A client that keeps every byte.
+mod client;
+/// Requests begin with the ones before.
+mod prefix;
+/// Models that are changed.
+mod routing;
+/// What goes wrong here and not there.
+mod store;
+/// Streams cut anywhere.
+mod streams;
+/// Conversations in every dialect.
+mod talk;
+/// An upstream that plays from a script.
+mod upstream;
+/// A store that fails when it is told to.
+mod weak_store;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rb_store::{Change, RunKey, StepRow, Store};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use self::client::Got;
+use self::upstream::{Act, Seen, Upstream};
+use self::weak_store::WeakStore;
+use crate::app::{App, Shared};
+use crate::auth::ORG_DEFAULT;
+use crate::config::RawConfig;
+use crate::keys::{self, Kind};
+
+/// What arrives later than this does not arrive.
+const ARRIVES_WITHIN: Duration = Duration::from_secs(20);
+
+/// A gateway on a port of its own, its upstream, and its store.
+struct Stage {
+    upstream: Upstream,
+    store: Arc<WeakStore>,
+    raw: RawConfig,
+    app: Shared,
+    address: SocketAddr,
+    end: Option<oneshot::Sender<()>>,
+    serving: Option<JoinHandle<()>>,
+    _dir: tempfile::TempDir,
+}
+
+impl Stage {
+    /// A gateway with the usual settings; `script` answers requests.
+    async fn new(script: impl FnMut(&Seen) -> Vec<Act> + Send + 'static) -> Self {
+        Self::with(patient(), script).await
+    }
+
+    async fn with(
+        mut raw: RawConfig,
+        script: impl FnMut(&Seen) -> Vec<Act> + Send + 'static,
+    ) -> Self {
+        let upstream = Upstream::start(script).await;
+        raw.gateway.anthropic = upstream.url();
+        raw.gateway.openai = upstream.url();
+        let dir = tempfile::tempdir().unwrap();
+        let address = format!("sqlite:{}", dir.path().join("rb.sqlite").display());
+        let store = WeakStore::new(rb_store::open(&address).await.unwrap());
+        let app = App::new(raw.clone().check().unwrap(), Arc::clone(&store) as Arc<dyn Store>);
+        let app = app.await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut stage =
+            Self { upstream, store, raw, app, address, end: None, serving: None, _dir: dir };
+        stage.serve(listener);
+        stage
+    }
+
+    fn serve(&mut self, listener: TcpListener) {
+        let (end, ended) = oneshot::channel::<()>();
+        let app = Shared::clone(&self.app);
+        self.end = Some(end);
+        self.serving = Some(tokio::spawn(async move {
+            crate::serve(app, listener, async { drop(ended.await) }).await.unwrap();
+        }));
+    }
+
+    /// Ends the server as a signal would, and starts another on the same data.
+    async fn restart(&mut self) {
+        drop(self.end.take());
+        self.serving.take().unwrap().await.unwrap();
+        let store = Arc::clone(&self.store) as Arc<dyn Store>;
+        self.app = App::new(self.raw.clone().check().unwrap(), store).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        self.address = listener.local_addr().unwrap();
+        self.serve(listener);
+    }
+
+    /// A key of this gateway; from now on one is needed.
+    async fn key(&self) -> String {
+        let (secret, row) = keys::make(Kind::Test, ORG_DEFAULT, "", "trial").unwrap();
+        self.store.apply(vec![Change::PutKey(Box::new(row))]).await.unwrap();
+        self.app.keys.forget();
+        secret
+    }
+
+    /// One request, and everything that came back.
+    async fn post(&self, path: &str, headers: &[(&str, &str)], body: &str) -> Got {
+        client::post(self.address, path, headers, body.as_bytes()).await
+    }
+
+    /// The steps of a run, once everything that passed is stored.
+    async fn steps(&self, run_id: &str) -> Vec<StepRow> {
+        assert!(self.app.gateway.settled().await, "the store takes what was seen");
+        let run = RunKey { org: ORG_DEFAULT.to_owned(), run_id: run_id.to_owned() };
+        self.store.steps(&run, 0, 1_000).await.unwrap()
+    }
+
+    fn failed_open(&self) -> u64 {
+        self.app.metrics.failed_open.get()
+    }
+}
+
+/// The usual settings, for a machine that may be busy with other things.
+fn patient() -> RawConfig {
+    let mut raw = RawConfig::default();
+    raw.gateway.decided_within = ARRIVES_WITHIN;
+    raw
+}
+
+/// Waits until something is so.
+async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < ARRIVES_WITHIN, "{what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

@@ -1,0 +1,106 @@
+//! Guidance arrives after the same call was made several times, stays where it is, and every request begins with the one
+//! before: in bytes, up to the brackets that close a request.
+
+use serde_json::Value;
+
+use super::Stage;
+use super::talk::{DIALECTS, Dialect, SIGN, obliging};
+
+const TURNS: usize = 10;
+/// The brackets that close the conversation and the request.
+const CLOSING: &str = "]}";
+
+/// Lets an agent make the same call again and again, with a restart before one of the calls, and gives what the provider
+/// saw.
+async fn seen(dialect: Dialect, run: Option<&str>, restart_before: Option<usize>) -> Vec<String> {
+    let mut stage = Stage::new(obliging).await;
+    let named: Vec<(&str, &str)> =
+        run.map(|run| ("x-reasonblocks-run-id", run)).into_iter().collect();
+    for turns in 0..TURNS {
+        if restart_before == Some(turns) {
+            stage.restart().await;
+        }
+        let body = dialect.request("m", &dialect.history(turns));
+        assert_eq!(stage.post(dialect.path(), &named, &body).await.status, 200);
+    }
+    assert_eq!(stage.failed_open(), 0);
+    stage.upstream.seen().iter().map(super::Seen::text).collect()
+}
+
+fn items(dialect: Dialect, body: &str) -> Vec<Value> {
+    let body: Value = serde_json::from_str(body).unwrap();
+    body[dialect.list()].as_array().cloned().unwrap_or_default()
+}
+
+/// The call with which guidance came first.
+fn came_at(seen: &[String]) -> Option<usize> {
+    seen.iter().position(|body| body.contains(SIGN))
+}
+
+fn check(dialect: Dialect, seen: &[String], what: &str) {
+    for (call, pair) in seen.windows(2).enumerate() {
+        let before = pair[0].strip_suffix(CLOSING).unwrap();
+        assert!(
+            pair[1].starts_with(before),
+            "{dialect:?} {what} call {call}:\n{}\n{}",
+            pair[0],
+            pair[1]
+        );
+    }
+    for (turns, body) in seen.iter().enumerate() {
+        let theirs: Vec<Value> = items(dialect, body)
+            .into_iter()
+            .filter(|item| !item.to_string().contains(SIGN))
+            .collect();
+        assert_eq!(theirs, dialect.history(turns), "{dialect:?} {what}: the rest is as it came");
+    }
+}
+
+#[tokio::test]
+async fn guidance_comes_after_the_same_call_and_stays_where_it_is() {
+    for dialect in DIALECTS {
+        for run in [Some("named"), None] {
+            let seen = seen(dialect, run, None).await;
+            check(dialect, &seen, "in one go");
+            let came = came_at(&seen).unwrap_or_else(|| panic!("{dialect:?}: no guidance"));
+            assert!((3..=5).contains(&came), "{dialect:?}: after {came} equal calls");
+            let at = items(dialect, &seen[came]).len() - 1;
+            let planted = items(dialect, &seen[came])[at].clone();
+            for later in &seen[came..] {
+                assert_eq!(items(dialect, later)[at], planted, "{dialect:?}: it stays");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_restart_changes_nothing_that_was_sent() {
+    for dialect in DIALECTS {
+        let whole = seen(dialect, Some("r"), None).await;
+        let came = came_at(&whole).unwrap();
+        for restart_before in [1, came, came + 1, TURNS - 1] {
+            let seen = seen(dialect, Some("r"), Some(restart_before)).await;
+            check(dialect, &seen, &format!("restarted before call {restart_before}"));
+            assert_eq!(seen, whole, "{dialect:?} restarted before call {restart_before}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_said_before_anything_happened() {
+    for has_rules in [false, true] {
+        let mut raw = super::patient();
+        raw.gateway.standing_rules = has_rules;
+        let stage = Stage::with(raw, obliging).await;
+        for dialect in DIALECTS {
+            let body = dialect.request("m", &dialect.history(0));
+            stage.post(dialect.path(), &[], &body).await;
+            let sent = stage.upstream.seen().last().unwrap().text();
+            assert_eq!(
+                sent != body,
+                has_rules,
+                "{dialect:?}: standing rules come where they are wanted"
+            );
+        }
+    }
+}

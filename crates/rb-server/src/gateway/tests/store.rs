@@ -1,0 +1,134 @@
+//! What goes wrong here and not there: the agent's call succeeds all the same.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rb_engine::meaning::Vector;
+use rb_engine::rules::Rules;
+use rb_store::RunKey;
+
+use super::Stage;
+use super::talk::{DIALECTS, Dialect, SIGN, obliging};
+use super::weak_store::Weakness;
+use crate::auth::ORG_DEFAULT;
+use crate::live::Live;
+
+const WEAK: [Weakness; 4] = [Weakness::Away, Weakness::Locked, Weakness::Full, Weakness::Panics];
+/// Far below what a locked store takes, and far above what a busy machine does.
+const SOON: Duration = Duration::from_secs(2);
+
+/// A gateway that does not wait for its store.
+async fn hasty() -> Stage {
+    let mut raw = super::patient();
+    raw.gateway.decided_within = Duration::from_millis(200);
+    Stage::with(raw, obliging).await
+}
+
+/// An agent's call, with what must hold for it whatever happens here.
+async fn call(stage: &Stage, dialect: Dialect, run: &str, turns: usize) -> String {
+    let body = dialect.request("m", &dialect.history(turns));
+    let begun = Instant::now();
+    let got = stage.post(dialect.path(), &[("x-reasonblocks-run-id", run)], &body).await;
+    assert_eq!((got.status, got.json()), (200, dialect.body("m")), "{}", got.text());
+    assert!(begun.elapsed() < SOON, "{dialect:?}: {:?}", begun.elapsed());
+    stage.upstream.seen().last().unwrap().text()
+}
+
+#[tokio::test]
+async fn a_new_run_goes_through_whatever_the_store_does() {
+    for weakness in WEAK {
+        let stage = hasty().await;
+        stage.store.set(weakness);
+        for dialect in DIALECTS {
+            let sent = call(&stage, dialect, "new", 2).await;
+            assert_eq!(sent, dialect.request("m", &dialect.history(2)), "{weakness:?}");
+        }
+        stage.store.set(Weakness::None);
+        call(&stage, Dialect::Chat, "after", 2).await;
+        assert_eq!(stage.steps("after").await.len(), 2, "{weakness:?}: it goes on as before");
+    }
+}
+
+#[tokio::test]
+async fn a_known_run_is_steered_from_memory_while_the_store_is_away() {
+    for weakness in [Weakness::Away, Weakness::Locked, Weakness::Full] {
+        for dialect in DIALECTS {
+            let stage = hasty().await;
+            call(&stage, dialect, "known", 1).await;
+            stage.store.set(weakness);
+            let mut is_steered = false;
+            for turns in 2..10 {
+                is_steered |= call(&stage, dialect, "known", turns).await.contains(SIGN);
+            }
+            assert!(is_steered, "{weakness:?} {dialect:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_waits_for_a_full_disk_is_stored_once_there_is_room() {
+    let stage = Stage::new(obliging).await;
+    stage.store.set(Weakness::Full);
+    for turns in 0..4 {
+        call(&stage, Dialect::Anthropic, "full", turns).await;
+    }
+    stage.store.set(Weakness::None);
+    assert_eq!(stage.steps("full").await.len(), 4);
+}
+
+#[tokio::test]
+async fn a_run_goes_on_after_a_panic_in_the_middle() {
+    let stage = Stage::new(obliging).await;
+    call(&stage, Dialect::Anthropic, "shaken", 1).await;
+    stage.app.gateway.settled().await;
+    let run = RunKey { org: ORG_DEFAULT.to_owned(), run_id: "shaken".to_owned() };
+    stage.app.gateway.conversations.forget(&run);
+    stage.store.set(Weakness::Panics);
+    call(&stage, Dialect::Anthropic, "shaken", 2).await;
+    assert!(stage.failed_open() > 0, "it is counted");
+    stage.store.set(Weakness::None);
+    call(&stage, Dialect::Anthropic, "shaken", 3).await;
+    let indices: Vec<u32> =
+        stage.steps("shaken").await.iter().map(|step| step.step_index).collect();
+    assert_eq!(indices, [0, 1, 2], "no step is lost and none is there twice");
+}
+
+#[tokio::test]
+async fn an_engine_that_panics_harms_no_call() {
+    let stage = Stage::new(obliging).await;
+    for dialect in DIALECTS {
+        let run_id = format!("{dialect:?}");
+        let run = RunKey { org: ORG_DEFAULT.to_owned(), run_id: run_id.clone() };
+        let panics = |_: &str| -> Vector { panic!("injected") };
+        let rules = Rules::default().with_embedder(Arc::new(panics));
+        *stage.app.live.turn(&run).await = Some(Live::judged_by(Arc::new(rules)));
+        for turns in 0..8 {
+            call(&stage, dialect, &run_id, turns).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_known_key_is_believed_and_an_unknown_one_is_not_refused_for_our_fault() {
+    for weakness in [Weakness::Away, Weakness::Locked] {
+        let stage = hasty().await;
+        let key = stage.key().await;
+        let dialect = Dialect::Anthropic;
+        let body = dialect.request("m", &dialect.history(1));
+        let ask = async |key: &str| {
+            let begun = Instant::now();
+            let got = stage.post(dialect.path(), &[("x-reasonblocks-key", key)], &body).await;
+            (got.status, got.json()["error"]["type"].to_string(), begun.elapsed())
+        };
+        assert_eq!(ask(&key).await.0, 200);
+        assert_eq!(ask("rb_test_other").await.0, 401, "the store knows that it is none");
+        stage.store.set(weakness);
+        tokio::time::sleep(Duration::from_millis(600)).await; // what was remembered is asked for again
+        let (status, _, took) = ask(&key).await;
+        assert_eq!(status, 200, "{weakness:?}");
+        assert!(took < SOON, "{weakness:?}: {took:?}");
+        let (status, kind, took) = ask("rb_test_never_seen").await;
+        assert_eq!((status, kind.as_str()), (503, "\"api_error\""), "{weakness:?}");
+        assert!(took < 2 * SOON, "{weakness:?}: {took:?}");
+    }
+}

@@ -1,0 +1,235 @@
+//! A watched request on its way: what the provider made of it, and what it answered.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use rb_store::{RunKey, StepRow, Tokens};
+use rb_wire::answer::Answer;
+use rb_wire::steer::Planted;
+use rb_wire::usage::TokenUse;
+use serde_json::Value;
+
+use super::budgets::Spend;
+use super::conversations::lock;
+use super::ledger::{Cause, Request};
+use super::watch::Incoming;
+use crate::app::Shared;
+use crate::clock::now_ms;
+
+/// Of the final answer, so many characters are kept.
+const ANSWER_CHARS_MAX: usize = 4_000;
+
+/// What was done to a request.
+#[derive(Default)]
+pub(super) struct Change {
+    /// What goes out, where it is not what came.
+    pub(super) body: Option<Bytes>,
+    /// The new fragment and its place.
+    pub(super) planted: Option<Planted>,
+    /// New guidance stands in the request, in any placement.
+    pub(super) is_steered: bool,
+}
+
+/// A request on its way.
+pub(super) struct Watched {
+    /// What goes out, where it is not what came.
+    pub(super) body: Option<Bytes>,
+    /// What the header for betas must hold.
+    pub(super) beta: Option<&'static str>,
+    /// The caller's name, for budgets.
+    key: Arc<str>,
+    /// The model that was asked for, and the one that takes the call.
+    asked: String,
+    model: String,
+    upstream: String,
+    row: StepRow,
+    /// It stands beside the conversation: it costs, and is no step.
+    is_aside: bool,
+    planted: Option<Planted>,
+    is_steered: bool,
+    is_continued: bool,
+    begun: Instant,
+}
+
+impl Watched {
+    /// A call of the agent.
+    pub(super) fn step(
+        incoming: &Incoming<'_>,
+        row: StepRow,
+        change: Change,
+        model: String,
+        is_continued: bool,
+    ) -> Self {
+        Self {
+            body: change.body,
+            beta: change.planted.as_ref().and_then(|planted| planted.channel.beta()),
+            key: Arc::clone(&incoming.caller.name),
+            asked: row.model.clone(),
+            model,
+            upstream: incoming.upstream.to_owned(),
+            row,
+            is_aside: false,
+            planted: change.planted,
+            is_steered: change.is_steered,
+            is_continued,
+            begun: Instant::now(),
+        }
+    }
+
+    /// A request beside the conversation of a run.
+    pub(super) fn aside(incoming: &Incoming<'_>, run: &RunKey, model: &str) -> Self {
+        let row = StepRow {
+            run: run.clone(),
+            at_ms: now_ms(),
+            model: model.to_owned(),
+            ..StepRow::default()
+        };
+        let step = Self::step(incoming, row, Change::default(), model.to_owned(), false);
+        Self { is_aside: true, ..step }
+    }
+
+    /// The provider refused the request as we changed it and took it as it came.
+    pub(super) async fn refused(&mut self, app: &Shared) {
+        if self.model != self.asked {
+            // The model may be the reason: it is left alone before the channel is blamed.
+            if let Some(conversation) = app.gateway.conversations.of(app, &self.row.run).await {
+                lock(&conversation).switching.refused();
+            }
+            self.model.clone_from(&self.asked);
+        } else if let Some(planted) = &self.planted {
+            app.gateway.channels.refuse(&self.upstream, &self.model, planted.channel);
+        }
+        self.untold(app).await;
+    }
+
+    /// What was planned for this call did not reach the model.
+    pub(super) async fn untold(&mut self, app: &Shared) {
+        if self.is_aside {
+            return;
+        }
+        self.planted = None;
+        self.is_steered = false;
+        let mut turn = app.live.turn(&self.row.run).await;
+        if let Some(live) = turn.as_mut() {
+            live.untell();
+        }
+        self.row.injections.clear();
+        self.row.injection_sources.clear();
+        self.row.intervention_texts.clear();
+        self.keep_row(app).await;
+    }
+
+    /// The provider took the request: what was put into it stays there. Before the first byte of the answer reaches
+    /// the client, so that its next request finds it.
+    pub(super) async fn accepted(&mut self, app: &Shared) {
+        let is_routing = !app.gateway.config.routing.is_empty();
+        if self.is_aside || (self.planted.is_none() && !is_routing) {
+            return;
+        }
+        let run = &self.row.run;
+        let Some(conversation) = app.gateway.conversations.of(app, run).await else { return };
+        let mut conversation = lock(&conversation);
+        conversation.planted.extend(self.planted.clone());
+        conversation.switching.taken(&self.asked, &self.model);
+        app.gateway.save(run, &conversation);
+    }
+
+    /// The provider has answered, wholly or until the client went away.
+    pub(super) async fn answered(mut self, app: Shared, answer: Answer, is_whole: bool) {
+        let usage = answer.usage.unwrap_or_default();
+        let model = self.answering_model(&answer);
+        let tokens = Tokens {
+            total: usage.input().saturating_add(usage.output),
+            input: usage.input(),
+            output: usage.output,
+            cache_read: usage.cache_read,
+            cache_write: usage.cache_write,
+        };
+        let usd = app.prices.cost_usd(&model, &tokens, self.row.at_ms);
+        let spent = Spend { tokens: tokens.total, usd };
+        app.gateway.budgets.spend(&app, &self.key, &self.row.run, spent);
+        if self.is_aside {
+            self.note_aside(&app, spent).await;
+            return;
+        }
+        add(&mut self.row.tokens, &tokens);
+        self.row.cost_usd += usd;
+        self.row.model = model;
+        self.note_answer(&answer, is_whole);
+        self.note_cache(&app, &usage, &tokens, usd).await;
+        self.keep_row(&app).await;
+    }
+
+    fn note_answer(&mut self, answer: &Answer, is_whole: bool) {
+        let said: String = answer.thought.chars().take(ANSWER_CHARS_MAX).collect();
+        let asked: Vec<Value> =
+            answer.calls.iter().map(|call| Value::from(call.tool.as_str())).collect();
+        let latency_ms = self.begun.elapsed().as_secs_f64() * 1e3;
+        let metadata = &mut self.row.metadata;
+        metadata.insert("answer".to_owned(), Value::from(said));
+        metadata.insert("tool_calls".to_owned(), Value::from(asked));
+        metadata.insert("latency_ms".to_owned(), Value::from(latency_ms));
+        metadata.remove("is_cut_off");
+        if !is_whole || !answer.is_complete {
+            metadata.insert("is_cut_off".to_owned(), Value::from(true));
+        }
+    }
+
+    /// Stores the row, and keeps it for a call that is made again.
+    async fn keep_row(&self, app: &Shared) {
+        if let Some(conversation) = app.gateway.conversations.of(app, &self.row.run).await {
+            let mut conversation = lock(&conversation);
+            let latest = conversation.latest.as_mut();
+            if let Some(latest) = latest.filter(|row| row.step_index == self.row.step_index) {
+                latest.clone_from(&self.row);
+            }
+        }
+        app.gateway.record_step(app, self.row.clone());
+    }
+
+    async fn note_aside(&self, app: &Shared, spent: Spend) {
+        let run = &self.row.run;
+        let Some(conversation) = app.gateway.conversations.of(app, run).await else { return };
+        let mut conversation = lock(&conversation);
+        conversation.asides += spent;
+        // A run of which no step is known yet is not stored for the sake of an aside.
+        if conversation.next_index > 0 {
+            app.gateway.save(run, &conversation);
+        }
+    }
+
+    fn answering_model(&self, answer: &Answer) -> String {
+        if answer.model.is_empty() { self.model.clone() } else { answer.model.clone() }
+    }
+
+    async fn note_cache(&self, app: &Shared, usage: &TokenUse, tokens: &Tokens, usd: f64) {
+        let run = &self.row.run;
+        let Some(conversation) = app.gateway.conversations.of(app, run).await else { return };
+        let mut conversation = lock(&conversation);
+        conversation.switching.used(tokens, usd, now_ms());
+        let request = Request { is_changed: self.is_steered, is_continued: self.is_continued };
+        let cause = conversation.ledger.note(usage, request);
+        if cause == Some(Cause::Ours) {
+            tracing::warn!(
+                run = run.run_id,
+                share = conversation.ledger.read_share(),
+                "steering seems to cost this run its cache; it is steered no more"
+            );
+            app.metrics.cache_fuses.inc();
+        }
+        // The sums go with the next request; what stops the steering must not be forgotten.
+        if cause.is_some() {
+            app.gateway.save(run, &conversation);
+        }
+    }
+}
+
+/// A call that was made again costs again.
+fn add(sum: &mut Tokens, more: &Tokens) {
+    sum.total = sum.total.saturating_add(more.total);
+    sum.input = sum.input.saturating_add(more.input);
+    sum.output = sum.output.saturating_add(more.output);
+    sum.cache_read = sum.cache_read.saturating_add(more.cache_read);
+    sum.cache_write = sum.cache_write.saturating_add(more.cache_write);
+}
