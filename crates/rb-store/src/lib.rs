@@ -20,7 +20,7 @@ mod sqlite;
 pub use change::{Change, RunStart};
 pub use open::open;
 pub use rows::{
-    ConversationRow, Evidence, ExperimentRun, FindingRow, Health, KeyRow, ModelTokens,
+    ConversationRow, DayHealth, Evidence, ExperimentRun, FindingRow, Health, KeyRow, ModelTokens,
     MonitorHealth, OutcomeClass, PatternRow, ProfileRow, RunAfter, RunFilter, RunKey, RunRow,
     Scope, StepRow, Tokens, UsageDay,
 };

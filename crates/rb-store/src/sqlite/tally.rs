@@ -17,13 +17,14 @@ pub(super) struct Share {
     injected: bool,
     scores: BTreeMap<String, f64>,
     fired: BTreeSet<String>,
+    patterns: BTreeSet<String>,
 }
 
 type Spent = [i64; 6];
 
 impl Share {
     pub(super) const COLUMNS: &str = "total_score, cost_usd, tokens_total, tokens_input, tokens_output, cache_read, \
-                                      cache_write, injected, model, scores, fired";
+                                      cache_write, injected, model, scores, fired, injections";
 
     pub(super) fn of(step: &StepRow) -> Self {
         Self {
@@ -33,6 +34,7 @@ impl Share {
             injected: step.is_injected(),
             scores: step.scores.clone(),
             fired: step.fired.iter().cloned().collect(),
+            patterns: step.patterns().into_iter().map(str::to_owned).collect(),
         }
     }
 
@@ -48,7 +50,16 @@ impl Share {
             model: cells.next()?,
             scores: cells.next_json()?,
             fired: cells.next_json()?,
+            patterns: {
+                let injections = cells.next_json()?;
+                Self::of(&StepRow { injections, ..StepRow::default() }).patterns
+            },
         })
+    }
+
+    /// The patterns that were shown.
+    pub(super) fn patterns(&self) -> &BTreeSet<String> {
+        &self.patterns
     }
 
     /// Tokens as a meter counts them.
@@ -76,6 +87,8 @@ pub(super) struct Tally {
     steps: i64,
     injected_steps: i64,
     fired_steps: i64,
+    warn_steps: i64,
+    danger_steps: i64,
     score_nano: i64,
     score_peak: f64,
     spent: Spent,
@@ -101,8 +114,8 @@ impl Sign {
 }
 
 impl Tally {
-    pub(super) const COLUMNS: &str = "step_count, injected_steps, fired_steps, score_nano, score_peak, tokens_total, \
-                                      tokens_input, tokens_output, cache_read, cache_write, cost_nano, monitors, models";
+    pub(super) const COLUMNS: &str = "step_count, injected_steps, fired_steps, warn_steps, danger_steps, score_nano, \
+                                      score_peak, tokens_total, tokens_input, tokens_output, cache_read, cache_write, cost_nano, monitors, models";
 
     /// From [`Tally::COLUMNS`].
     pub(super) fn read(cells: &mut Cells<'_>) -> Result<Self> {
@@ -110,6 +123,8 @@ impl Tally {
             steps: cells.next()?,
             injected_steps: cells.next()?,
             fired_steps: cells.next()?,
+            warn_steps: cells.next()?,
+            danger_steps: cells.next()?,
             score_nano: cells.next()?,
             score_peak: cells.next()?,
             spent: [
@@ -151,6 +166,11 @@ impl Tally {
         self.steps += sign.of(1);
         self.injected_steps += sign.of(i64::from(share.injected));
         self.fired_steps += sign.of(i64::from(!share.fired.is_empty()));
+        match Severity::of(share.score) {
+            Severity::Low => {}
+            Severity::Warn => self.warn_steps += sign.of(1),
+            Severity::Danger => self.danger_steps += sign.of(1),
+        }
         self.score_nano += sign.of(nano_in(share.score));
         for (sum, spent) in self.spent.iter_mut().zip(share.spent) {
             *sum += sign.of(spent);
@@ -163,7 +183,7 @@ impl Tally {
             self.models.retain(|_, sums| *sums != Spent::default());
         }
         for (name, score) in share.scores.iter().filter(|(_, score)| score.is_finite()) {
-            self.monitors.entry(name.clone()).or_default()[severity(*score)] += sign.of(1);
+            self.monitors.entry(name.clone()).or_default()[Severity::of(*score).place()] += sign.of(1);
         }
         for name in &share.fired {
             self.monitors.entry(name.clone()).or_default()[0] += sign.of(1);
@@ -177,7 +197,7 @@ impl Tally {
         execute(
             connection,
             "UPDATE runs SET seen_ms = max(seen_ms, ?), step_count = ?, injected_steps = ?, fired_steps = ?,
-                score_nano = ?, score_peak = ?, tokens_total = ?, tokens_input = ?, tokens_output = ?,
+                warn_steps = ?, danger_steps = ?, score_nano = ?, score_peak = ?, tokens_total = ?, tokens_input = ?, tokens_output = ?,
                 cache_read = ?, cache_write = ?, cost_nano = ?, monitors = ?, models = ?
              WHERE id = ?",
             params![
@@ -185,6 +205,8 @@ impl Tally {
                 self.steps,
                 self.injected_steps,
                 self.fired_steps,
+                self.warn_steps,
+                self.danger_steps,
                 self.score_nano,
                 self.score_peak,
                 total,
@@ -201,13 +223,30 @@ impl Tally {
     }
 }
 
-/// Where a score is counted: behind the place of the steps on which the monitor fired.
-fn severity(score: f64) -> usize {
-    if score < Health::CLEAN_BELOW {
-        1
-    } else if score < Health::DANGER_FROM {
-        2
-    } else {
-        3
+/// How high a score is.
+enum Severity {
+    Low,
+    Warn,
+    Danger,
+}
+
+impl Severity {
+    fn of(score: f64) -> Self {
+        if score < Health::CLEAN_BELOW {
+            Self::Low
+        } else if score < Health::DANGER_FROM {
+            Self::Warn
+        } else {
+            Self::Danger
+        }
+    }
+
+    /// Where a monitor's score is counted: behind the place of the steps on which the monitor fired.
+    fn place(&self) -> usize {
+        match self {
+            Self::Low => 1,
+            Self::Warn => 2,
+            Self::Danger => 3,
+        }
     }
 }
