@@ -13,7 +13,7 @@ use crate::fsm::{Fsm, State};
 use crate::gate::Gate;
 use crate::guidance::fragment::{Fragment, Item};
 use crate::guidance::render::Family;
-use crate::guidance::{Found, Lookup, Query, Source, Tier};
+use crate::guidance::{Found, Lookup, Query, Source, Tier, said_by_hand};
 use crate::monitors::{Assessment, Panel, Reading, Suite};
 use crate::record::{
     FIRST_CALL, PREVIEW_CHARS_MAX, Reply, SKIPPED_IN_FAST, StepRecord, Summary,
@@ -76,6 +76,19 @@ pub struct Ask {
     advice: Vec<Item>,
     stop: Option<Stop>,
     skipped_reason: Option<&'static str>,
+}
+
+impl Ask {
+    /// The same with what a person wants to say to the agent; it comes before everything else.
+    pub fn with_words(mut self, words: &[String]) -> Self {
+        let said = words.iter().map(|words| Item::Advice {
+            source: Source::Hand,
+            monitor: None,
+            text: said_by_hand(words),
+        });
+        self.advice.splice(0..0, said);
+        self
+    }
 }
 
 /// Why a host should end the run.
@@ -264,7 +277,7 @@ impl Run {
                 match source {
                     Source::Monitor => self.gate.spoke(ask.call, text.clone()),
                     Source::Budget => self.wrap_up_shown = true,
-                    Source::Pattern(_) => {}
+                    Source::Pattern(_) | Source::Hand => {}
                 }
             }
         }

@@ -28,6 +28,8 @@ pub(crate) enum ApiError {
     TooLarge { bytes_max: usize },
     /// The key's allowance is used up for the moment.
     TooManyRequests,
+    /// The same thing was done too often just now.
+    TooSoon(&'static str),
     /// The database is away for the moment.
     Unavailable,
     /// A fault of ours; what it was stands in the log under the request's id.
@@ -107,7 +109,7 @@ impl ApiError {
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::Conflict(_) => StatusCode::CONFLICT,
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+            Self::TooManyRequests | Self::TooSoon(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -117,9 +119,10 @@ impl ApiError {
         match self {
             Self::Unprocessable(_) => String::new(), // shown as a list
             Self::BadRequest(what) | Self::Conflict(what) => what.clone(),
-            Self::Unauthorized(what) | Self::Forbidden(what) | Self::NotFound(what) => {
-                (*what).to_owned()
-            }
+            Self::Unauthorized(what)
+            | Self::Forbidden(what)
+            | Self::NotFound(what)
+            | Self::TooSoon(what) => (*what).to_owned(),
             Self::MethodNotAllowed => {
                 "this route does not take this method; `/docs` lists the routes".to_owned()
             }
@@ -153,6 +156,7 @@ impl ApiError {
             | Self::Conflict(_)
             | Self::TooLarge { .. }
             | Self::TooManyRequests
+            | Self::TooSoon(_)
             | Self::Unavailable
             | Self::Internal => self.detail(),
         };

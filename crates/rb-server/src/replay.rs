@@ -14,6 +14,9 @@ pub(crate) struct Replay {
     e2: Answer,
     #[serde(default, skip_serializing_if = "Answer::is_absent")]
     e3: Answer,
+    /// What a person said to the agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) words: Vec<String>,
 }
 
 /// One look-up, as it went.
@@ -49,12 +52,13 @@ enum KeptBody {
 }
 
 impl Replay {
-    pub(crate) fn new(model: &str, found: &Found) -> Self {
+    pub(crate) fn new(model: &str, found: &Found, words: &[String]) -> Self {
         Self {
             model: model.to_owned(),
             e1: Answer::from(&found.e1),
             e2: Answer::from(&found.e2),
             e3: Answer::from(&found.e3),
+            words: words.to_vec(),
         }
     }
 
@@ -155,9 +159,10 @@ mod tests {
             Found { e1: Lookup::Failed, e2: Lookup::Answered(vec![]), e3: Lookup::NotAsked },
             Found { e2: Lookup::Answered(patterns), ..Found::NOTHING },
         ] {
-            let kept = Replay::new("m", &found).write().unwrap();
+            let kept = Replay::new("m", &found, &[text("Look there.")]).write().unwrap();
             let replay = Replay::read(&kept).unwrap();
             assert_eq!((replay.found(), replay.model.as_str()), (found, "m"), "{kept}");
+            assert_eq!(replay.words, ["Look there."]);
         }
         assert_eq!(Replay::read("no"), None);
     }

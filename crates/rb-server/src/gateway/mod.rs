@@ -215,6 +215,7 @@ impl Gateway {
             model: chat.model().into_owned(),
             framework: "gateway".to_owned(),
             parent: parent.unwrap_or_default(),
+            key_name: incoming.caller.key_name.to_string(),
             metadata,
             ..RunStart::default()
         }

@@ -62,6 +62,8 @@ pub(super) struct Watched {
     model: String,
     upstream: String,
     row: StepRow,
+    /// What people say to the agent with this request.
+    words: Vec<String>,
     /// The new fragment and its place.
     planted: Option<Planted>,
     /// Guidance stands in the request, in any placement.
@@ -135,8 +137,10 @@ impl Here<'_> {
     async fn step_forward(&self, live: &mut Live, continuity: Continuity) -> Verdict {
         let (app, gateway, run) = (self.app, &self.app.gateway, self.run);
         let model = self.chat.model().into_owned();
+        let is_open = self.incoming.mode == Mode::Steer && !lock(self.conversation).ledger.is_blown;
         let mut rows = self.new_rows(continuity);
         let newest = rows.pop();
+        let mut words = Vec::new();
         for earlier in &mut rows {
             live.read(earlier);
         }
@@ -148,8 +152,10 @@ impl Here<'_> {
                 let ask = live.ask(&mut row);
                 let found = soon(look_up(app, &run.org, &model, &ask.queries)).await;
                 let found = found.map(|answers| answers.found).unwrap_or_default();
-                let plan = live.plan(ask, &found, &model, &mut row);
+                words = if is_open { app.hands.take(run) } else { Vec::new() };
+                let plan = live.plan(ask, &found, &words, &model, &mut row);
                 if let Some(Stop::TokenBudget { used, limit }) = plan.stop {
+                    app.hands.put_back(run, words);
                     let why = format!("the token budget of this run is used up: {used} of {limit}");
                     return Verdict::Refused { status: 429, why };
                 }
@@ -160,7 +166,6 @@ impl Here<'_> {
         };
         row.model.clone_from(&model);
         let conversation = lock(self.conversation);
-        let is_open = self.incoming.mode == Mode::Steer && !conversation.ledger.is_blown;
         let told = live.told().filter(|_| is_open);
         let fragment = told.and_then(|plan| plan.fragment.as_ref());
         let text = fragment.map(|fragment| fragment.as_str().to_owned());
@@ -184,6 +189,7 @@ impl Here<'_> {
             model: route.unwrap_or(model),
             upstream: self.incoming.upstream.to_owned(),
             row,
+            words,
             is_steered: change.is_steered,
             planted: change.planted,
             is_continued: matches!(continuity, Continuity::Continues { .. } | Continuity::Retry),
@@ -320,6 +326,7 @@ impl Watched {
         if let Some(live) = turn.as_mut() {
             live.untell();
         }
+        app.hands.put_back(&self.run, std::mem::take(&mut self.words));
         clear_guidance(&mut self.row);
         app.gateway.record_step(app, self.row.clone());
     }
