@@ -29,9 +29,10 @@ const USAGE: &str = "\
 cargo xtask <command>
 
   test [stage...]   everything that must pass before a change lands, or only the named stages:
-                    tools fmt clippy tests python sdk schema clients tidy gen docs hygiene
+                    tools fmt clippy tests python sdk schema clients dashboard tidy gen docs hygiene
   tidy              the house rules alone
   gen [--check]     write the generated pages, or say which of them are stale
+  pictures          draw the pictures of the pages in docs/pictures anew
   bench cache [DATA]
                     what steering costs the providers' prompt caches, over recorded or made-up runs
   bench check [FILE...]
@@ -39,6 +40,8 @@ cargo xtask <command>
   bench engine      time per step, here and in the public Python package
   bench server      requests per second, here and in a minimal Python server
   bench gateway     what the gateway adds to a call, beside nginx and LiteLLM
+  bench pages [STEPS]
+                    server time of the pages with a million stored steps, or as many as you say
   bench wire        how fast requests and answers are looked at
   bench python      what our middleware adds to a model call, and what the public one adds
 ";
@@ -70,6 +73,9 @@ fn run(args: &[&str]) -> Result<ExitCode> {
         ["bench", "check", files @ ..] => bench::check::run(files).map(|()| ExitCode::SUCCESS),
         ["bench", "engine"] => bench::engine::run().map(|()| ExitCode::SUCCESS),
         ["bench", "gateway"] => bench::gateway::run().map(|()| ExitCode::SUCCESS),
+        ["pictures"] => tools::pictures().map(|()| ExitCode::SUCCESS),
+        ["bench", "pages"] => bench::pages::run(None).map(|()| ExitCode::SUCCESS),
+        ["bench", "pages", steps] => bench::pages::run(Some(steps)).map(|()| ExitCode::SUCCESS),
         ["bench", "server"] => bench::server::run().map(|()| ExitCode::SUCCESS),
         ["bench", "wire"] => bench::wire::run().map(|()| ExitCode::SUCCESS),
         ["bench", "python"] => package::bench().map(|()| ExitCode::SUCCESS),

@@ -17,7 +17,7 @@ struct Stage {
     run: fn() -> Result<()>,
 }
 
-const STAGES: [Stage; 12] = [
+const STAGES: [Stage; 13] = [
     Stage { name: "tools", about: "what the tests need", run: tools_stage },
     Stage { name: "fmt", about: "formatting", run: || cargo(&["fmt", "--all", "--", "--check"]) },
     Stage { name: "clippy", about: "lints", run: clippy },
@@ -30,6 +30,7 @@ const STAGES: [Stage; 12] = [
         about: "real clients through the gateway, OpenTelemetry's SDK, and a real terminal",
         run: clients,
     },
+    Stage { name: "dashboard", about: "the pages in a real browser", run: dashboard },
     Stage { name: "tidy", about: "house rules", run: || verdict(&tidy::complaints()?) },
     Stage { name: "gen", about: "generated pages", run: || verdict(&generate::stale()?) },
     Stage { name: "docs", about: "documentation of the code", run: docs },
@@ -73,8 +74,9 @@ pub(crate) fn run(names: &[&str]) -> Result<ExitCode> {
 }
 
 fn tools_stage() -> Result<()> {
-    tools::REFERENCE.install()?;
-    tools::postgresql()
+    tools::ensure_browser()?;
+    tools::postgresql()?;
+    tools::REFERENCE.install().map(drop)
 }
 
 fn cargo(args: &[&str]) -> Result<()> {
@@ -116,6 +118,11 @@ fn schema() -> Result<()> {
 fn clients() -> Result<()> {
     pytest(&tools::CLIENTS, &["e2e/gateway"])?;
     pytest(&tools::OTLP, &["e2e/otlp", "e2e/terminal"])
+}
+
+fn dashboard() -> Result<()> {
+    tools::ensure_browser()?;
+    pytest(&tools::BROWSER, &["e2e/dashboard"])
 }
 
 fn pytest(environment: &Environment, folders: &[&str]) -> Result<()> {

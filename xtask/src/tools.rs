@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use crate::python::{self, Environment};
-use crate::shell;
+use crate::python::Environment;
+use crate::{python, shell};
 
 /// The public package that fixes the heuristic suite bit for bit, pinned by hash and without its dependencies: the
 /// suite needs none.
@@ -32,6 +32,30 @@ pub(crate) const CLIENTS: Environment =
 /// OpenTelemetry's own SDK and exporter.
 pub(crate) const OTLP: Environment =
     Environment { name: "otlp", requirements: "e2e/otlp/requirements.txt", pip: &[] };
+/// Drives a browser through the pages. The browser itself is Debian's.
+pub(crate) const BROWSER: Environment =
+    Environment { name: "browser", requirements: "e2e/dashboard/requirements.txt", pip: &[] };
+
+/// Debian's Chromium, installed where it is missing and we may.
+pub(crate) fn ensure_browser() -> Result<()> {
+    let named = std::env::var("RB_CHROMIUM");
+    let browser = named.as_deref().unwrap_or("/usr/bin/chromium");
+    if shell::succeeds(shell::program(browser)?.arg("--version")) {
+        return Ok(());
+    }
+    python::apt(&["chromium"])
+}
+
+/// Writes the pictures of the pages that the README shows.
+pub(crate) fn pictures() -> Result<()> {
+    ensure_browser()?;
+    let rb = rb()?;
+    let folder = shell::root()?.join("docs").join("pictures");
+    std::fs::create_dir_all(&folder)?;
+    let mut draw = shell::program(BROWSER.install()?)?;
+    draw.arg("e2e/dashboard/pictures.py").arg(folder);
+    shell::run(draw.env("RB_BIN", rb).env("PYTHONDONTWRITEBYTECODE", "1"))
+}
 
 /// The newest public package, alone: it runs with the frameworks that ours is tested with.
 pub(crate) const PUBLIC: Environment = Environment {

@@ -13,7 +13,7 @@ use crate::fsm::{Fsm, State};
 use crate::gate::Gate;
 use crate::guidance::fragment::{Fragment, Item};
 use crate::guidance::render::Family;
-use crate::guidance::{Found, Lookup, Query, Source, Tier};
+use crate::guidance::{Found, Lookup, Query, Source, Tier, said_by_hand};
 use crate::monitors::{Assessment, Panel, Reading, Suite};
 use crate::record::{
     FIRST_CALL, PREVIEW_CHARS_MAX, Reply, SKIPPED_IN_FAST, StepRecord, Summary,
@@ -96,6 +96,19 @@ impl Ask {
     /// What the host had to say about a budget, where it was taken up.
     pub fn wrap_up(&self) -> Option<&str> {
         self.wrap_up.as_deref()
+    }
+}
+
+impl Ask {
+    /// The same with what a person wants to say to the agent; it comes before everything else.
+    pub fn with_words(mut self, words: &[String]) -> Self {
+        let said = words.iter().map(|words| Item::Advice {
+            source: Source::Hand,
+            monitor: None,
+            text: said_by_hand(words),
+        });
+        self.advice.splice(0..0, said);
+        self
     }
 }
 
@@ -289,7 +302,7 @@ impl Run {
                 match source {
                     Source::Monitor => self.gate.spoke(ask.call, text.clone()),
                     Source::Budget => self.wrap_up_shown = true,
-                    Source::Pattern(_) => {}
+                    Source::Pattern(_) | Source::Hand => {}
                 }
             }
         }

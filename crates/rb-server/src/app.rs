@@ -7,10 +7,11 @@ use rb_store::Store;
 use crate::auth::Keys;
 use crate::cap::Cap;
 use crate::config::Config;
-use crate::dashboard::visitor::Sessions;
+use crate::dashboard::Sessions;
 use crate::doorkeeper::Rates;
 use crate::events::{Events, RunsHeard};
 use crate::gateway::Gateway;
+use crate::hands::Hands;
 use crate::homes::Homes;
 use crate::library::meaning::Better;
 use crate::library::{Gates, Library, starter};
@@ -33,6 +34,7 @@ pub struct App {
     pub(crate) prices: Prices,
     pub(crate) profiles: Profiles,
     pub(crate) live: LiveRuns,
+    pub(crate) hands: Hands,
     pub(crate) homes: Homes,
     pub(crate) prefixes: Prefixes,
     pub(crate) patterns: Arc<Library>,
@@ -83,6 +85,7 @@ impl App {
         Ok(Arc::new(Self {
             keys,
             live: LiveRuns::new(config.live_runs_max, config.live_idle, metrics.live_runs.clone()),
+            hands: Hands::default(),
             homes: Homes::default(),
             prefixes: Prefixes::new(config.live_runs_max),
             patterns: Library::new(Arc::clone(&store), gates, better),
@@ -104,6 +107,14 @@ impl App {
     /// Notes which runs are heard of from now on.
     pub fn runs_heard(&self) -> RunsHeard {
         RunsHeard::new(&self.events)
+    }
+
+    /// Where somebody who sits at this machine can sign in, once and soon; `None` while no key is needed.
+    pub async fn sign_in_path(&self) -> Option<String> {
+        if self.is_open().await {
+            return None;
+        }
+        self.sessions.new_link().map(|secret| format!("/ui/enter?link={secret}"))
     }
 
     /// Whether requests need no key at the moment.

@@ -38,6 +38,8 @@ const REMEMBERED_MAX: usize = 10_000;
 pub(crate) struct Caller {
     /// A short name for limits and logs; never the secret.
     pub(crate) name: Arc<str>,
+    /// What the key is called, for people.
+    pub(crate) key_name: Arc<str>,
     /// The organisation the key belongs to; `None` for the operator.
     org: Option<Arc<str>>,
     /// The project it is limited to.
@@ -46,7 +48,12 @@ pub(crate) struct Caller {
 
 impl Caller {
     fn operator(name: &str) -> Self {
-        Self { name: name.into(), org: None, project: None }
+        Self { name: name.into(), key_name: name.into(), org: None, project: None }
+    }
+
+    /// Whoever came by the link that the server printed.
+    pub(crate) fn by_link() -> Self {
+        Self::operator("link")
     }
 
     /// Whoever sits at this machine.
@@ -56,7 +63,13 @@ impl Caller {
 
     fn of_key(key: &KeyRow) -> Self {
         let project = (!key.project.is_empty()).then(|| key.project.as_str().into());
-        Self { name: key.key_id.as_str().into(), org: Some(key.org.as_str().into()), project }
+        let named = if key.name.is_empty() { &key.key_id } else { &key.name };
+        Self {
+            name: key.key_id.as_str().into(),
+            key_name: named.as_str().into(),
+            org: Some(key.org.as_str().into()),
+            project,
+        }
     }
 
     /// Whether the caller may name any organisation.

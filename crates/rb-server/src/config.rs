@@ -23,6 +23,8 @@ pub struct RawConfig {
     pub database_url: String,
     /// The operator's keys.
     pub static_keys: Vec<String>,
+    /// How people reach the server, such as `https://rb.example.com`; where it listens if empty.
+    pub public_url: String,
     /// Requests a second and key, on average.
     pub rate_limit_per_sec: u32,
     /// Requests a key may make at once.
@@ -72,6 +74,7 @@ impl Default for RawConfig {
             data_dir: PathBuf::new(),
             database_url: String::new(),
             static_keys: Vec::new(),
+            public_url: String::new(),
             rate_limit_per_sec: 200,
             rate_limit_burst: 400,
             max_body_bytes: 5_000_000,
@@ -101,6 +104,8 @@ impl Default for RawConfig {
 pub struct Config {
     pub listen: SocketAddr,
     pub static_keys: Vec<String>,
+    /// Scheme and host, without a path.
+    pub public_url: Option<String>,
     pub rate_per_sec: u32,
     pub rate_burst: u32,
     pub body_bytes_max: usize,
@@ -158,7 +163,7 @@ pub struct Variable {
 }
 
 /// Every variable that is heeded.
-pub const VARIABLES: [Variable; 24] = [
+pub const VARIABLES: [Variable; 25] = [
     Variable {
         name: "RB_LISTEN",
         about: "where to listen, as `listen`",
@@ -178,6 +183,11 @@ pub const VARIABLES: [Variable; 24] = [
         name: "REASONBLOCKS_KEYS",
         about: "the operator's keys, separated by commas",
         set: |raw, value| set(&mut raw.static_keys, list(value)),
+    },
+    Variable {
+        name: "RB_PUBLIC_URL",
+        about: "how people reach the server, as `public_url`",
+        set: |raw, value| set(&mut raw.public_url, value.to_owned()),
     },
     Variable {
         name: "RATE_LIMIT_PER_SEC",
@@ -361,11 +371,16 @@ impl RawConfig {
             };
             wrong(name, value, wanted)
         })?;
+        let public_url = public_url(&self.public_url).ok_or_else(|| {
+            let wanted = "scheme and host without a path, such as `https://rb.example.com`";
+            wrong("public_url", self.public_url.clone(), wanted)
+        })?;
         let days = u64::from(self.retention_days);
         let capped = self.intervention_cap_enabled && self.intervention_cap > 0;
         Ok(Config {
             listen,
             static_keys: self.static_keys,
+            public_url,
             rate_per_sec: self.rate_limit_per_sec,
             rate_burst: self.rate_limit_burst,
             body_bytes_max: self.max_body_bytes,
@@ -384,6 +399,18 @@ impl RawConfig {
             export,
         })
     }
+}
+
+/// The address without its last slash; nothing where none is set, `None` where it cannot be one.
+#[expect(clippy::option_option, reason = "absent is fine, wrong is not")]
+fn public_url(given: &str) -> Option<Option<String>> {
+    let given = given.trim_end_matches('/');
+    if given.is_empty() {
+        return Some(None);
+    }
+    let host = given.strip_prefix("https://").or_else(|| given.strip_prefix("http://"))?;
+    let is_host = !host.is_empty() && !host.contains(['/', '?', '#', '@', ' ']);
+    is_host.then(|| Some(given.to_owned()))
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the table's entries may fail, and some do not")]
@@ -434,6 +461,10 @@ mod tests {
                 "`listen` is `here`: an address and a port such as `127.0.0.1:9000`",
             ),
             ("e1_sim_gate = 2.0", "`e1_sim_gate` is `2`: a number between 0 and 1"),
+            (
+                "public_url = \"rb.example.com\"",
+                "`public_url` is `rb.example.com`: scheme and host without a path, such as `https://rb.example.com`",
+            ),
             ("rate_limit_burst = 0", "`rate_limit_burst` is `0`: a number of at least 1"),
             (
                 "embedding_url = \"host\"",

@@ -30,6 +30,8 @@ pub(crate) enum ApiError {
     Unsupported(&'static str),
     /// The key's allowance is used up for the moment.
     TooManyRequests,
+    /// The same thing was done too often just now.
+    TooSoon(&'static str),
     /// The database is away for the moment.
     Unavailable,
     /// A fault of ours; what it was stands in the log under the request's id.
@@ -115,7 +117,7 @@ impl ApiError {
             Self::Conflict(_) => StatusCode::CONFLICT,
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Unsupported(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+            Self::TooManyRequests | Self::TooSoon(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -128,7 +130,8 @@ impl ApiError {
             Self::Unauthorized(what)
             | Self::Forbidden(what)
             | Self::NotFound(what)
-            | Self::Unsupported(what) => (*what).to_owned(),
+            | Self::Unsupported(what)
+            | Self::TooSoon(what) => (*what).to_owned(),
             Self::MethodNotAllowed => {
                 "this route does not take this method; `/docs` lists the routes".to_owned()
             }
@@ -163,6 +166,7 @@ impl ApiError {
             | Self::TooLarge { .. }
             | Self::Unsupported(_)
             | Self::TooManyRequests
+            | Self::TooSoon(_)
             | Self::Unavailable
             | Self::Internal => self.detail(),
         };

@@ -36,6 +36,8 @@ mod events;
 mod export;
 /// Any program that calls a provider, steered by changing its base URL.
 pub mod gateway;
+/// What people want to say to running agents.
+mod hands;
 /// Which organisation a run belongs to.
 mod homes;
 /// What the monitors say, as rows and replies have it.
@@ -48,6 +50,8 @@ mod library;
 mod live;
 /// What the server counts.
 mod metrics;
+/// Pages of others on this machine.
+mod neighbours;
 /// Calls to other servers.
 mod outbound;
 /// Ids in addresses.

@@ -17,6 +17,9 @@ pub(crate) struct Replay {
     /// What the host said about a budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) wrap_up: Option<String>,
+    /// What a person said to the agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) words: Vec<String>,
 }
 
 /// One look-up, as it went.
@@ -52,13 +55,19 @@ enum KeptBody {
 }
 
 impl Replay {
-    pub(crate) fn new(model: &str, found: &Found, wrap_up: Option<&str>) -> Self {
+    pub(crate) fn new(
+        model: &str,
+        found: &Found,
+        wrap_up: Option<&str>,
+        words: &[String],
+    ) -> Self {
         Self {
             model: model.to_owned(),
             e1: Answer::from(&found.e1),
             e2: Answer::from(&found.e2),
             e3: Answer::from(&found.e3),
             wrap_up: wrap_up.map(str::to_owned),
+            words: words.to_vec(),
         }
     }
 
@@ -159,10 +168,12 @@ mod tests {
             Found { e1: Lookup::Failed, e2: Lookup::Answered(vec![]), e3: Lookup::NotAsked },
             Found { e2: Lookup::Answered(patterns), ..Found::NOTHING },
         ] {
-            let kept = Replay::new("m", &found, Some("Wrap up.")).write().unwrap();
+            let words = [text("Look there.")];
+            let kept = Replay::new("m", &found, Some("Wrap up."), &words).write().unwrap();
             let replay = Replay::read(&kept).unwrap();
             assert_eq!((replay.found(), replay.model.as_str()), (found, "m"), "{kept}");
             assert_eq!(replay.wrap_up.as_deref(), Some("Wrap up."));
+            assert_eq!(replay.words, ["Look there."]);
         }
         assert_eq!(Replay::read("no"), None);
     }

@@ -24,7 +24,12 @@ const FAMILIES: [Family; 3] = [
     },
     Family {
         before: "/monitor/runs/",
-        after: &[(Method::POST, "steps"), (Method::POST, "finish"), (Method::POST, "walk")],
+        after: &[
+            (Method::POST, "steps"),
+            (Method::POST, "finish"),
+            (Method::POST, "walk"),
+            (Method::POST, "steer"),
+        ],
         inner: &[],
     },
     Family { before: "/monitor/experiments/", after: &[(Method::GET, "report")], inner: &[] },

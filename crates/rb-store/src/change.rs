@@ -100,6 +100,8 @@ pub struct RunStart {
     pub task_profile: String,
     /// The run that started this one, for sub-agents.
     pub parent: String,
+    /// The name of the key that tells it; the first stands.
+    pub key_name: String,
     /// `experiment_id` and `arm` in it make the run part of an experiment.
     pub metadata: Map<String, Value>,
 }

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use crate::numbers::{count_out, nano_out};
-use crate::{Health, MonitorHealth, OutcomeClass, Tokens};
+use crate::numbers::{count_out, day, nano_out};
+use crate::{DayHealth, Health, MonitorHealth, OutcomeClass, Tokens};
 
 /// What one run brings.
 pub(crate) struct RunFare {
     pub(crate) outcome: Option<String>,
+    pub(crate) started_ms: i64,
     pub(crate) steps: u64,
     pub(crate) fired_steps: i64,
+    pub(crate) warn_steps: u64,
+    pub(crate) danger_steps: u64,
     pub(crate) score_nano: i64,
     pub(crate) score_peak: f64,
     pub(crate) tokens: Tokens,
@@ -21,9 +24,9 @@ pub(crate) struct RunFare {
 
 impl RunFare {
     /// What has to be read of a run.
-    pub(crate) const COLUMNS: &str = "outcome, step_count, fired_steps, score_nano, score_peak, tokens_total, \
-                                      tokens_input, tokens_output, cache_read, cache_write, cost_nano, framework, \
-                                      monitors";
+    pub(crate) const COLUMNS: &str = "outcome, started_ms, step_count, fired_steps, warn_steps, danger_steps, \
+                                      score_nano, score_peak, tokens_total, tokens_input, tokens_output, cache_read, \
+                                      cache_write, cost_nano, framework, monitors";
 }
 
 /// The sums, in billionths until the end, so that the order of the runs does not show.
@@ -34,17 +37,22 @@ pub(crate) struct Fare {
     cost_nano: i64,
     /// Runs, score, steps, peak.
     frameworks: BTreeMap<String, (u64, i64, u64, f64)>,
+    /// A day and its cost.
+    days: BTreeMap<i64, (DayHealth, i64)>,
 }
 
 impl Fare {
     pub(crate) fn add(&mut self, run: RunFare) {
         let health = &mut self.health;
+        let is_clean = run.score_peak < Health::CLEAN_BELOW;
         health.runs += 1;
         health.steps += run.steps;
         health.success_runs +=
             u64::from(OutcomeClass::of(run.outcome.as_deref()) == OutcomeClass::Success);
         health.fired_runs += u64::from(run.fired_steps > 0);
-        health.clean_runs += u64::from(run.score_peak < Health::CLEAN_BELOW);
+        health.clean_runs += u64::from(is_clean);
+        health.warn_steps += run.warn_steps;
+        health.danger_steps += run.danger_steps;
         health.score_peak = health.score_peak.max(run.score_peak);
         health.tokens.total += run.tokens.total;
         health.tokens.input += run.tokens.input;
@@ -53,6 +61,12 @@ impl Fare {
         health.tokens.cache_write += run.tokens.cache_write;
         self.score_nano += run.score_nano;
         self.cost_nano += run.cost_nano;
+        let (on_day, cost_nano) = self.days.entry(day(run.started_ms)).or_default();
+        on_day.runs += 1;
+        on_day.clean_runs += u64::from(is_clean);
+        on_day.steps += run.steps;
+        on_day.tokens += run.tokens.total;
+        *cost_nano += run.cost_nano;
         let (runs, score, steps, peak) = self.frameworks.entry(run.framework).or_default();
         *runs += 1;
         *score += run.score_nano;
@@ -66,10 +80,12 @@ impl Fare {
     pub(crate) fn health(self) -> Health {
         let framework =
             |(name, (runs, score, steps, peak))| (name, (runs, nano_out(score), steps, peak));
+        let on_day = |(day, (of, cost))| (day, DayHealth { cost_usd: nano_out(cost), ..of });
         Health {
             score_sum: nano_out(self.score_nano),
             cost_usd: nano_out(self.cost_nano),
             by_framework: self.frameworks.into_iter().map(framework).collect(),
+            by_day: self.days.into_iter().map(on_day).collect(),
             ..self.health
         }
     }

@@ -32,7 +32,7 @@ mod tally;
 pub use change::{Change, RunStart};
 pub use open::open;
 pub use rows::{
-    ConversationRow, Evidence, ExperimentRun, FindingRow, Health, KeyRow, ModelTokens,
+    ConversationRow, DayHealth, Evidence, ExperimentRun, FindingRow, Health, KeyRow, ModelTokens,
     MonitorHealth, OutcomeClass, PatternRow, ProfileRow, RunAfter, RunFilter, RunKey, RunRow,
     Scope, StepRow, Tokens, UsageDay,
 };

@@ -1,10 +1,11 @@
-//! Numbers as every backend stores them: counts that are cut, amounts that are finite, sums in billionths.
+//! Numbers as every backend stores them: counts that are cut, amounts that are finite, sums in billionths, times by day.
 
 /// More than anybody uses in a step; keeps every sum far from the end of the numbers.
 const COUNT_MAX: u64 = 1_000_000_000_000;
 /// Dollars and scores of a step are cut here, for the same reason.
 const AMOUNT_MAX: f64 = 100_000.0;
 const NANO: f64 = 1e9;
+const DAY_MS: i64 = 86_400_000;
 
 /// A count as it is stored.
 pub(crate) fn count_in(count: u64) -> i64 {
@@ -36,6 +37,11 @@ pub(crate) fn nano_in(value: f64) -> i64 {
 )]
 pub(crate) fn nano_out(nano: i64) -> f64 {
     nano as f64 / NANO
+}
+
+/// The day a time lies in.
+pub(crate) fn day(at_ms: i64) -> i64 {
+    at_ms.div_euclid(DAY_MS)
 }
 
 #[cfg(test)]

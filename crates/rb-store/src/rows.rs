@@ -1,6 +1,6 @@
 //! What is kept, as it is read and written. Times are milliseconds since 1970 (`_ms`); absent texts are empty.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -41,6 +41,8 @@ pub struct RunRow {
     pub codebase: String,
     pub task_profile: String,
     pub parent: String,
+    /// The name of the key that first told of it.
+    pub key_name: String,
     pub metadata: Map<String, Value>,
     pub started_ms: i64,
     /// When it was last heard of: its beginning, a step, its end.
@@ -115,6 +117,18 @@ impl StepRow {
             && self.injection_sources.is_empty()
             && self.intervention_texts.is_empty())
     }
+
+    /// The patterns that were shown on this step, each once, as `tier:id`: what `injections` holds as `[e1:id]`.
+    pub fn patterns(&self) -> BTreeSet<&str> {
+        self.injections.iter().filter_map(|shown| pattern(shown)).collect()
+    }
+}
+
+/// The pattern that an injection stands for.
+pub(crate) fn pattern(shown: &str) -> Option<&str> {
+    let inside = shown.strip_prefix('[')?.strip_suffix(']')?;
+    let (tier, id) = inside.split_once(':')?;
+    (["e1", "e2", "e3"].contains(&tier) && !id.is_empty()).then_some(inside)
 }
 
 /// Why a monitor fired, in a sentence, with the steps it is about.
@@ -167,6 +181,10 @@ pub struct RunFilter {
     pub outcome: Option<OutcomeClass>,
     /// A monitor that fired on at least one step.
     pub fired: Option<String>,
+    /// A pattern that was shown on at least one step, as `tier:id`.
+    pub pattern: Option<String>,
+    /// The name of the key that first told of the run.
+    pub key_name: Option<String>,
     /// Part of the id, the task or the agent's name, in any case.
     pub text: Option<String>,
     /// Runs that began at this time or later.
@@ -197,6 +215,9 @@ pub struct Health {
     pub fired_runs: u64,
     /// Runs whose highest composite stayed below `Health::CLEAN_BELOW`.
     pub clean_runs: u64,
+    /// Steps by their composite: from `Health::CLEAN_BELOW` on, and from `Health::DANGER_FROM` on.
+    pub warn_steps: u64,
+    pub danger_steps: u64,
     pub score_sum: f64,
     pub score_peak: f64,
     pub tokens: Tokens,
@@ -204,6 +225,18 @@ pub struct Health {
     pub by_monitor: BTreeMap<String, MonitorHealth>,
     /// Runs, sum of composites over steps, steps and highest composite, by framework.
     pub by_framework: BTreeMap<String, (u64, f64, u64, f64)>,
+    /// The runs by the day on which they began, in days since 1970.
+    pub by_day: BTreeMap<i64, DayHealth>,
+}
+
+/// The runs that began on one day.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct DayHealth {
+    pub runs: u64,
+    pub clean_runs: u64,
+    pub steps: u64,
+    pub tokens: u64,
+    pub cost_usd: f64,
 }
 
 impl Health {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::numbers::{amount, count_in, count_out, nano_in, nano_out};
+use crate::rows::pattern;
 use crate::{Health, ModelTokens, StepRow, Tokens};
 
 /// What one step brings to its run.
@@ -13,6 +14,8 @@ pub(crate) struct Share {
     pub(crate) injected: bool,
     pub(crate) scores: BTreeMap<String, f64>,
     pub(crate) fired: BTreeSet<String>,
+    /// The patterns that were shown.
+    pub(crate) patterns: BTreeSet<String>,
 }
 
 /// Total, input, output, cache read, cache written, cost in billionths.
@@ -20,7 +23,7 @@ pub(crate) type Spent = [i64; 6];
 
 impl Share {
     pub(crate) const COLUMNS: &str = "total_score, cost_usd, tokens_total, tokens_input, tokens_output, cache_read, \
-                                      cache_write, injected, model, scores, fired";
+                                      cache_write, injected, model, scores, fired, injections";
 
     pub(crate) fn of(step: &StepRow) -> Self {
         Self {
@@ -30,6 +33,7 @@ impl Share {
             injected: step.is_injected(),
             scores: step.scores.clone(),
             fired: step.fired.iter().cloned().collect(),
+            patterns: shown(&step.injections),
         }
     }
 
@@ -37,6 +41,11 @@ impl Share {
     pub(crate) fn tokens(&self) -> i64 {
         self.spent[0]
     }
+}
+
+/// The patterns among what was injected.
+pub(crate) fn shown(injections: &[String]) -> BTreeSet<String> {
+    injections.iter().filter_map(|shown| pattern(shown)).map(str::to_owned).collect()
 }
 
 fn spent(tokens: &Tokens, cost_usd: f64) -> Spent {
@@ -58,6 +67,8 @@ pub(crate) struct Tally {
     pub(crate) steps: i64,
     pub(crate) injected_steps: i64,
     pub(crate) fired_steps: i64,
+    pub(crate) warn_steps: i64,
+    pub(crate) danger_steps: i64,
     pub(crate) score_nano: i64,
     pub(crate) score_peak: f64,
     pub(crate) spent: Spent,
@@ -83,8 +94,9 @@ impl Sign {
 }
 
 impl Tally {
-    pub(crate) const COLUMNS: &str = "step_count, injected_steps, fired_steps, score_nano, score_peak, tokens_total, \
-                                      tokens_input, tokens_output, cache_read, cache_write, cost_nano, monitors, models";
+    pub(crate) const COLUMNS: &str = "step_count, injected_steps, fired_steps, warn_steps, danger_steps, score_nano, \
+                                      score_peak, tokens_total, tokens_input, tokens_output, cache_read, cache_write, \
+                                      cost_nano, monitors, models";
 
     pub(crate) fn add(&mut self, share: &Share) {
         self.count(share, Sign::Plus);
@@ -112,6 +124,11 @@ impl Tally {
         self.steps += sign.of(1);
         self.injected_steps += sign.of(i64::from(share.injected));
         self.fired_steps += sign.of(i64::from(!share.fired.is_empty()));
+        match Severity::of(share.score) {
+            Severity::Low => {}
+            Severity::Warn => self.warn_steps += sign.of(1),
+            Severity::Danger => self.danger_steps += sign.of(1),
+        }
         self.score_nano += sign.of(nano_in(share.score));
         for (sum, spent) in self.spent.iter_mut().zip(share.spent) {
             *sum += sign.of(spent);
@@ -124,7 +141,8 @@ impl Tally {
             self.models.retain(|_, sums| *sums != Spent::default());
         }
         for (name, score) in share.scores.iter().filter(|(_, score)| score.is_finite()) {
-            self.monitors.entry(name.clone()).or_default()[severity(*score)] += sign.of(1);
+            let place = Severity::of(*score).place();
+            self.monitors.entry(name.clone()).or_default()[place] += sign.of(1);
         }
         for name in &share.fired {
             self.monitors.entry(name.clone()).or_default()[0] += sign.of(1);
@@ -133,14 +151,31 @@ impl Tally {
     }
 }
 
-/// Where a score is counted: behind the place of the steps on which the monitor fired.
-fn severity(score: f64) -> usize {
-    if score < Health::CLEAN_BELOW {
-        1
-    } else if score < Health::DANGER_FROM {
-        2
-    } else {
-        3
+/// How high a score is.
+enum Severity {
+    Low,
+    Warn,
+    Danger,
+}
+
+impl Severity {
+    fn of(score: f64) -> Self {
+        if score < Health::CLEAN_BELOW {
+            Self::Low
+        } else if score < Health::DANGER_FROM {
+            Self::Warn
+        } else {
+            Self::Danger
+        }
+    }
+
+    /// Where a monitor's score is counted: behind the place of the steps on which the monitor fired.
+    fn place(&self) -> usize {
+        match self {
+            Self::Low => 1,
+            Self::Warn => 2,
+            Self::Danger => 3,
+        }
     }
 }
 

@@ -65,7 +65,8 @@ impl Seen {
     }
 }
 
-/// Sends requests on all connections at once for `duration`: as fast as they are answered, or one every `pace`.
+/// Sends requests on all connections at once for `duration`: as fast as they are answered, or one every `pace`. Where
+/// there is a pace, the connections begin one after the other: agents do not all call in the same moment.
 pub(super) fn run(
     server: SocketAddr,
     connections: Vec<Requests>,
@@ -75,10 +76,12 @@ pub(super) fn run(
     let is_over = AtomicBool::new(false);
     let begun = Instant::now();
     let seen = thread::scope(|scope| {
-        let workers: Vec<_> = connections
-            .into_iter()
-            .map(|requests| {
+        let count = u32::try_from(connections.len()).unwrap_or(u32::MAX).max(1);
+        let workers: Vec<_> = (0..count)
+            .zip(connections)
+            .map(|(at, requests)| {
                 let is_over = &is_over;
+                let pace = pace.map(|pace| (begun + pace * at / count, pace));
                 scope.spawn(move || one(server, requests, is_over, pace))
             })
             .collect();
@@ -105,16 +108,15 @@ fn one(
     server: SocketAddr,
     mut requests: Requests,
     is_over: &AtomicBool,
-    pace: Option<Duration>,
+    mut pace: Option<(Instant, Duration)>,
 ) -> Result<Seen> {
     let mut connection = Connection::open(server)?;
     let mut seen = Seen::default();
-    let mut due = Instant::now();
     while !is_over.load(Ordering::Relaxed) {
         let Some(request) = requests() else { break };
-        if let Some(pace) = pace {
+        if let Some((due, every)) = &mut pace {
             thread::sleep(due.saturating_duration_since(Instant::now()));
-            due += pace;
+            *due += *every;
         }
         let begun = Instant::now();
         let reply = connection.ask(&request)?;

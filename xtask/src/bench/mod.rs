@@ -10,6 +10,9 @@ pub(crate) mod wire;
 /// Requests a second of the server and of a minimal Python one.
 pub(crate) mod server;
 
+/// Server time of the pages with many stored steps.
+pub(crate) mod pages;
+
 /// What steering costs the providers' prompt caches.
 pub(crate) mod cache;
 /// What the gateway adds to a call, beside nginx and LiteLLM.

@@ -26,9 +26,13 @@ pub(super) struct Server {
 impl Server {
     /// `rb serve`, built for release, on a database of its own, with what is set besides.
     pub(super) fn ours(set: &[(&str, String)]) -> Result<Self> {
+        Self::on(fresh_folder("bench-server-data")?, set)
+    }
+
+    /// The same on data that is there.
+    pub(super) fn on(data: PathBuf, set: &[(&str, String)]) -> Result<Self> {
         shell::run(&mut shell::cargo(&["build", "--release", "--quiet", "--package", "rb"])?)?;
         let rb = shell::target()?.join("release").join("rb");
-        let data = fresh_folder("bench-server-data")?;
         let address = free_address()?;
         let mut command = shell::program(rb)?;
         command.args(["serve", "--listen", &address.to_string(), "--data-dir"]).arg(&data);

@@ -151,6 +151,16 @@ pub enum Source {
     Budget,
     /// A pattern.
     Pattern(Tier),
+    /// A person who is watching.
+    Hand,
+}
+
+/// How the agent learns that a person speaks.
+pub const HAND_LEAD: &str = "A person who is watching this run says: ";
+
+/// What a person says, as the agent reads it.
+pub fn said_by_hand(words: &str) -> String {
+    format!("{HAND_LEAD}{}", words.trim())
 }
 
 impl Source {
@@ -160,6 +170,7 @@ impl Source {
             Self::Monitor => "monitor",
             Self::Budget => "budget",
             Self::Pattern(tier) => tier.name(),
+            Self::Hand => "hand",
         }
     }
 }

@@ -13,13 +13,13 @@ use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
-use rb_engine::guidance::Tier;
 use rb_engine::guidance::render::{Family, render_pattern};
+use rb_engine::guidance::{Source, Tier, said_by_hand, sanitise};
 use rb_engine::monitors::Panel;
 use rb_engine::rules::Rules;
 use rb_engine::step::{Input, Step};
 use rb_engine::weights::Weights;
-use rb_store::{RunRow, Scope};
+use rb_store::{RunKey, RunRow, Scope};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -79,9 +79,9 @@ struct Verdict {
     intervention_text: Option<String>,
     /// The kind of failure that shows most.
     failure_type: Option<String>,
-    /// `monitor` or `pattern`.
+    /// `monitor`, `pattern` or `hand`.
     injection_path: Option<&'static str>,
-    /// The monitor that speaks, or `e2`.
+    /// The monitor that speaks, `e2`, or `hand`.
     intervention_source: Option<String>,
     pattern_id: Option<String>,
     /// The monitors whose score reached their threshold.
@@ -140,6 +140,10 @@ async fn evaluate(
     if let Some(situation) = situation {
         let model = settings.model.as_deref().unwrap_or_default();
         speak_by_pattern(&app, &org, model, &situation, &mut verdict).await;
+    }
+    if let Some(run_id) = settings.run_id.as_deref().filter(|run_id| !run_id.is_empty()) {
+        let run = RunKey { org, run_id: run_id.to_owned() };
+        speak_by_hand(&app.hands.take(&run), &mut verdict);
     }
     verdict.notes = judged.notes.into_iter().chain(cut).collect();
     count(&app, &verdict);
@@ -334,12 +338,29 @@ async fn speak_by_pattern(
     app.patterns.used(&found);
 }
 
+/// What a person says comes first; whatever else is due follows it.
+fn speak_by_hand(words: &[String], verdict: &mut Verdict) {
+    if words.is_empty() {
+        return;
+    }
+    let said = words.iter().map(|words| sanitise(&said_by_hand(words)));
+    let said: Vec<String> = said.chain(verdict.intervention_text.take()).collect();
+    verdict.inject = true;
+    verdict.intervention_text = Some(said.join("\n\n"));
+    verdict.injection_path = Some("hand");
+    verdict.intervention_source = Some(Source::Hand.name().to_owned());
+}
+
 fn count(app: &Shared, verdict: &Verdict) {
     for spec in verdict.fired.iter().filter_map(|id| rb_engine::monitors::find(id)) {
         app.metrics.monitor_fired.get_or_create(&MonitorLabels { monitor: spec.id }).inc();
     }
     if let Some(path) = verdict.injection_path {
-        let source = if path == "monitor" { "monitor" } else { "e2" };
+        let source = match path {
+            "monitor" => "monitor",
+            "hand" => "hand",
+            _ => "e2",
+        };
         app.metrics.injections.get_or_create(&InjectionLabels { source }).inc();
     }
 }

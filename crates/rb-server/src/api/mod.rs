@@ -28,13 +28,15 @@ mod me;
 /// Spans of OpenTelemetry.
 mod otlp;
 /// Weights under a name.
-mod profiles;
+pub(crate) mod profiles;
 /// Runs as they are read.
 mod runs;
 /// How hard a thought looks.
 mod score;
 /// The table of monitors.
 mod scorers;
+/// Steers a run by hand.
+pub(crate) mod steer;
 /// What happens, as it happens.
 mod stream;
 /// What agents tell while they work.
@@ -59,7 +61,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::Shared;
 use crate::error::ApiError;
-use crate::{dashboard, doorkeeper, gateway};
+use crate::{dashboard, doorkeeper, gateway, neighbours};
 use axum::response::IntoResponse as _;
 
 /// The routes that need a caller.
@@ -67,6 +69,7 @@ fn areas() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .merge(evaluate::routes())
         .merge(walk::routes())
+        .merge(steer::routes())
         .merge(telemetry::routes())
         .merge(stream::routes())
         .merge(otlp::routes())
@@ -107,6 +110,7 @@ pub(crate) fn router(app: Shared) -> Router {
         .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
             ApiError::Internal.into_response()
         }))
+        .layer(middleware::from_fn_with_state(Shared::clone(&app), neighbours::guard))
         .layer(cors(&app))
         .layer(RequestBodyTimeoutLayer::new(app.config.request_timeout))
         .layer(DefaultBodyLimit::disable()) // `body::read` has the limit, and says it

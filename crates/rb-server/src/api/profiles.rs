@@ -37,7 +37,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
 /// A profile.
 #[derive(Serialize, ToSchema)]
 #[expect(clippy::struct_field_names, reason = "every id on the wire says whose it is")]
-struct Profile {
+pub(crate) struct Profile {
     /// Whatever else it was created with.
     #[serde(flatten)]
     #[schema(ignore)]
@@ -63,7 +63,7 @@ struct Profile {
 
 /// What a new profile is to be. Further fields are kept and given back.
 #[derive(Deserialize, ToSchema)]
-struct NewProfile {
+pub(crate) struct NewProfile {
     #[schema(min_length = 1, max_length = 64)]
     profile_id: String,
     /// Heeded for the operator's keys only.
@@ -84,7 +84,7 @@ struct NewProfile {
 
 /// What is to change. Further fields are kept; those given as null go.
 #[derive(Deserialize, ToSchema)]
-struct ProfilePatch {
+pub(crate) struct ProfilePatch {
     #[schema(max_length = 4_000)]
     description: Option<String>,
     /// Laid on top of the profile's own; a null takes one back.
@@ -97,7 +97,7 @@ struct ProfilePatch {
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Whose {
+pub(crate) struct Whose {
     /// Heeded for the operator's keys only.
     org_id: Option<String>,
     /// Empty for the whole organisation.
@@ -106,7 +106,7 @@ struct Whose {
 
 /// A profile that went.
 #[derive(Serialize, ToSchema)]
-struct DeletedProfile {
+pub(crate) struct DeletedProfile {
     /// `deleted`.
     status: &'static str,
     profile_id: String,
@@ -231,7 +231,7 @@ async fn list(
     (status = 201, body = Profile),
     (status = 409, description = "there is one of that name", body = Problem),
 ))]
-async fn create(
+pub(crate) async fn create(
     State(app): State<Shared>,
     caller: Caller,
     Body(new): Body<NewProfile>,
@@ -308,7 +308,7 @@ async fn read(
         (status = 409, description = "built-in profiles cannot be changed", body = Problem),
     ),
 )]
-async fn change(
+pub(crate) async fn change(
     State(app): State<Shared>,
     caller: Caller,
     Path(profile_id): Path<String>,
@@ -346,7 +346,7 @@ async fn change(
         (status = 409, description = "built-in profiles cannot be deleted", body = Problem),
     ),
 )]
-async fn delete(
+pub(crate) async fn delete(
     State(app): State<Shared>,
     caller: Caller,
     Path(profile_id): Path<String>,

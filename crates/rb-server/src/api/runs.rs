@@ -51,9 +51,8 @@ struct Listed {
     project_id: Option<String>,
     /// Another word for `org_id`: here organisations have no other name.
     org_name: Option<String>,
-    /// Taken and not heeded: runs do not keep which key reported them.
-    #[serde(rename = "api_key_name")]
-    _api_key_name: Option<String>,
+    /// The name of the key that first told of the run.
+    api_key_name: Option<String>,
     /// The agent's name.
     agent: Option<String>,
     model: Option<String>,
@@ -61,6 +60,8 @@ struct Listed {
     outcome: Option<String>,
     /// A monitor that fired on at least one step.
     fired: Option<String>,
+    /// A pattern that was shown on at least one step, as `e1:id`.
+    pattern: Option<String>,
     /// Part of the id, the task or the agent's name.
     q: Option<String>,
     /// Runs that began at this time or later: ISO 8601, or milliseconds since 1970.
@@ -95,6 +96,8 @@ struct Run {
     task_profile: String,
     /// The run that started this one; empty if none did.
     parent_run_id: String,
+    /// The name of the key that first told of it.
+    api_key_name: String,
     last_seen_at: String,
     /// `success`, `failure`, `other` or `unfinished`.
     outcome_class: &'static str,
@@ -185,6 +188,7 @@ impl From<RunRow> for Run {
             project_id: row.project,
             task_profile: row.task_profile,
             parent_run_id: row.parent,
+            api_key_name: row.key_name,
             last_seen_at: iso(row.seen_ms),
             tokens: total,
             input_tokens: input,
@@ -284,6 +288,8 @@ async fn filter(app: &Shared, scope: &Scope, listed: Listed) -> ApiResult<RunFil
         model: given(listed.model),
         outcome: outcome.transpose()?,
         fired: given(listed.fired),
+        pattern: given(listed.pattern),
+        key_name: given(listed.api_key_name),
         text: given(listed.q),
         since_ms: moment("since", listed.since.as_deref())?,
         until_ms: moment("until", listed.until.as_deref())?,
@@ -364,11 +370,11 @@ struct Summary {
     peak_score: f64,
     /// The share of runs whose highest composite stayed below 0.35.
     clean_run_rate: f64,
-    /// On how many steps each monitor fired.
+    /// On how many steps each monitor read 0.6 or more, whatever its own threshold.
     fires_by_monitor: BTreeMap<String, u64>,
-    /// Readings of all monitors by height.
+    /// Steps by the height of their composite.
     steps_by_monitor_severity: Severity,
-    /// The same for each monitor.
+    /// The readings of each monitor by height.
     severity_by_monitor: BTreeMap<String, Severity>,
     by_framework: BTreeMap<String, Framework>,
     /// The last 30 runs, oldest first.
@@ -378,7 +384,7 @@ struct Summary {
 }
 
 /// Low is below 0.35, warn below 0.6, danger from there on.
-#[derive(Serialize, ToSchema, Default, Clone, Copy)]
+#[derive(Serialize, ToSchema)]
 struct Severity {
     low: u64,
     warn: u64,
@@ -437,17 +443,16 @@ async fn summary(
 fn summarise(health: Health, recent: Vec<RunRow>) -> Summary {
     let severity =
         |read: &MonitorHealth| Severity { low: read.low, warn: read.warn, danger: read.danger };
-    let all = health.by_monitor.values().fold(Severity::default(), |sum, read| Severity {
-        low: sum.low + read.low,
-        warn: sum.warn + read.warn,
-        danger: sum.danger + read.danger,
-    });
+    let (warn, danger) = (health.warn_steps, health.danger_steps);
+    let by_composite = Severity { low: health.steps.saturating_sub(warn + danger), warn, danger };
     let framework = |(name, (runs, sum, steps, peak)): (String, (u64, f64, u64, f64))| {
         let name = if name.is_empty() { NO_FRAMEWORK.to_owned() } else { name };
         let avg_score = ratio(sum, steps);
         (name, Framework { runs, avg_score, peak_score: round4(peak) })
     };
-    let fired = |(name, read): (&String, &MonitorHealth)| (name.clone(), read.fired);
+    let fires = |(name, read): (&String, &MonitorHealth)| {
+        (read.danger > 0).then(|| (name.clone(), read.danger))
+    };
     let by_height = |(name, read): (&String, &MonitorHealth)| (name.clone(), severity(read));
     Summary {
         total_runs: health.runs,
@@ -457,9 +462,9 @@ fn summarise(health: Health, recent: Vec<RunRow>) -> Summary {
         avg_score: ratio(health.score_sum, health.steps),
         peak_score: round4(health.score_peak),
         clean_run_rate: ratio(as_f64(health.clean_runs), health.runs),
-        fires_by_monitor: health.by_monitor.iter().map(fired).collect(),
+        fires_by_monitor: health.by_monitor.iter().filter_map(fires).collect(),
         severity_by_monitor: health.by_monitor.iter().map(by_height).collect(),
-        steps_by_monitor_severity: all,
+        steps_by_monitor_severity: by_composite,
         by_framework: health.by_framework.into_iter().map(framework).collect(),
         recent_run_scores: recent.into_iter().map(RunScore::from).collect(),
         tokens: health.tokens.total,

@@ -98,6 +98,7 @@ async fn start(
         codebase: cuts.or_empty("codebase_id", body.codebase_id, NAME_CHARS_MAX),
         task_profile: cuts.or_empty("task_profile", body.task_profile, SHORT_CHARS_MAX),
         parent: cuts.or_empty("parent_run_id", body.parent_run_id, NAME_CHARS_MAX),
+        key_name: caller.key_name.to_string(),
         metadata,
     };
     let mut turn = app.live.turn(&run).await;
@@ -258,7 +259,20 @@ async fn step(
     } else {
         told_again(&app, &run, &mut row).await?
     };
-    app.store.apply(vec![Change::PutStep(Box::new(row.clone()))]).await?;
+    told::note_hand(&mut row);
+    let mut changes = Vec::new();
+    if !live.is_known {
+        // The step begins the run, and nothing else says whose key told of it.
+        changes.push(Change::StartRun(Box::new(RunStart {
+            run: run.clone(),
+            project: row.project.clone(),
+            at_ms: row.at_ms,
+            key_name: caller.key_name.to_string(),
+            ..RunStart::default()
+        })));
+    }
+    changes.push(Change::PutStep(Box::new(row.clone())));
+    app.store.apply(changes).await?;
     if !live.is_known {
         live.is_known = true;
         live.project.clone_from(&row.project);
@@ -339,7 +353,9 @@ async fn finish(
     let mut changes = Vec::new();
     if row.is_none() {
         // Nothing else says which project an unknown run belongs to.
-        let begins = RunStart { run: run.clone(), project, at_ms: now_ms(), ..RunStart::default() };
+        let key_name = caller.key_name.to_string();
+        let (run, at_ms) = (run.clone(), now_ms());
+        let begins = RunStart { run, project, at_ms, key_name, ..RunStart::default() };
         changes.push(Change::StartRun(Box::new(begins)));
     }
     changes.push(Change::FinishRun { run, at_ms: now_ms(), outcome: outcome.clone() });

@@ -1,5 +1,6 @@
 //! What telemetry and the walk have in common: whose run it is, what a step cost, and who hears of it.
 
+use rb_engine::guidance::{HAND_LEAD, Source};
 use rb_engine::monitors;
 use rb_store::{RunKey, Scope, StepRow, Tokens};
 use serde_json::{Map, Value};
@@ -104,6 +105,16 @@ impl TokensIn {
     }
 }
 
+/// Clients report what they showed and not who wrote it: a person's words are known by how they begin.
+pub(super) fn note_hand(row: &mut StepRow) {
+    let mut shown = row.intervention_texts.iter().chain(&row.injections);
+    let is_by_hand = shown.any(|text| text.contains(HAND_LEAD));
+    let hand = Source::Hand.name();
+    if is_by_hand && !row.injection_sources.iter().any(|source| source == hand) {
+        row.injection_sources.push(hand.to_owned());
+    }
+}
+
 /// A step was stored: it is counted, and whoever listens hears of it.
 pub(super) fn tell(app: &App, row: &StepRow, project: &str) {
     app.metrics.steps.inc();
@@ -130,6 +141,7 @@ fn source_label(source: &str) -> &'static str {
     match source {
         "monitor" | "RemoteMonitorSteering" => "monitor",
         "budget" => "budget",
+        "hand" => "hand",
         "e1" | "E1Injection" => "e1",
         "e2" | "E2Injection" => "e2",
         "e3" | "E3Injection" => "e3",

@@ -105,7 +105,7 @@ pub(super) struct WalkReply {
     decision: Decision,
     /// The text for the request, ready as it is; its first line marks it as ours.
     guidance: Option<String>,
-    /// Where the pieces of guidance come from: `monitor`, `budget`, `e1`, `e2`, `e3`.
+    /// Where the pieces of guidance come from: `monitor`, `budget`, `e1`, `e2`, `e3`, `hand`.
     sources: Vec<&'static str>,
     /// The patterns among them.
     pattern_ids: Vec<String>,
@@ -213,8 +213,8 @@ fn run_start(
         framework: cuts.or_empty("framework", body.framework.take(), SHORT_CHARS_MAX),
         codebase: cuts.or_empty("codebase_id", body.codebase_id.take(), NAME_CHARS_MAX),
         task_profile: cuts.or_empty("task_profile", body.task_profile.take(), SHORT_CHARS_MAX),
-        parent: String::new(),
         metadata,
+        ..RunStart::default()
     })
 }
 
@@ -288,7 +288,8 @@ async fn walk(
         return Err(ApiError::Conflict("this run is over; begin another one".to_owned()));
     }
     if !live.is_known {
-        let begins = run_start(&mut body, &run, &project, &mut cuts)?;
+        let mut begins = run_start(&mut body, &run, &project, &mut cuts)?;
+        begins.key_name = caller.key_name.to_string();
         app.store.apply(vec![Change::StartRun(Box::new(begins))]).await?;
         live = Live::load(&app, &run, None).await?;
     }
@@ -299,8 +300,12 @@ async fn walk(
 
     let ask = live.ask(&mut row);
     let answers = steering::look_up(&app, &run.org, &model, &ask.queries).await;
-    live.plan(ask, &answers.found, &model, &mut row);
-    app.store.apply(vec![Change::PutStep(Box::new(row.clone()))]).await?;
+    let words = app.hands.take(&run);
+    live.plan(ask, &answers.found, &words, &model, &mut row);
+    if let Err(error) = app.store.apply(vec![Change::PutStep(Box::new(row.clone()))]).await {
+        app.hands.put_back(&run, words);
+        return Err(error.into());
+    }
     app.patterns.used(&answers.matches);
     told::tell(&app, &row, &live.project);
     let reply = live.told().map(|plan| WalkReply {

@@ -108,6 +108,7 @@ async fn store(
         run: RunKey { org, run_id: String::new() },
         project,
         at_ms: now_ms(),
+        key_name: caller.key_name.to_string(),
         ..RunStart::default()
     };
     let (status, word, whole) = match (body.manifest, body.calls) {

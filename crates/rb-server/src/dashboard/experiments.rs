@@ -1,16 +1,18 @@
-//! Experiments: which there are, and what one shows, with the verdict in words.
+//! Experiments: which there are, and what one shows: the verdict in words, the interval, both arms, and the caveats.
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
 
+use super::figures::interval;
+use super::form::field;
 use super::layout;
 use super::visitor::Visitor;
 use crate::app::Shared;
 use crate::error::{ApiError, ApiResult};
 use crate::report;
-use crate::view::text::{Shown, grouped, name};
+use crate::view::text::{Shown, dollars, grouped, name};
 
 const ON_FRACTION: f64 = 0.5;
 
@@ -19,15 +21,22 @@ pub(super) async fn page(
     visitor: Visitor,
     RawQuery(query): RawQuery,
 ) -> Response {
-    let query = query.unwrap_or_default();
-    let id = form_urlencoded::parse(query.as_bytes())
-        .find(|(name, _)| name == "id")
-        .map(|(_, id)| id.into_owned());
-    let drawn = match id {
+    let drawn = match field(&query.unwrap_or_default(), "id") {
         Some(id) => one(&app, &visitor, &id).await,
         None => list(&app, &visitor).await,
     };
     drawn.unwrap_or_else(layout::problem)
+}
+
+/// The report as it goes over the wire: what people read is what programs read.
+async fn read(app: &Shared, visitor: &Visitor, id: &str) -> ApiResult<Value> {
+    let runs = app.store.experiment(&visitor.caller.scope(None, None), id).await?;
+    if runs.is_empty() {
+        return Err(ApiError::NotFound("no run is part of this experiment"));
+    }
+    let price = |model: &str, tokens: &_, at_ms| app.prices.cost_usd(model, tokens, at_ms);
+    let report = report::report(id, &runs, ON_FRACTION, price);
+    serde_json::to_value(&report).map_err(|_| ApiError::Internal)
 }
 
 async fn list(app: &Shared, visitor: &Visitor) -> ApiResult<Response> {
@@ -40,46 +49,50 @@ async fn list(app: &Shared, visitor: &Visitor) -> ApiResult<Response> {
     let body = html! {
         h1 { "Experiments" }
         p.lead { "Runs whose metadata name an experiment and an arm: " code { "on" } " is steered, " code { "off" } " is only watched." }
-        @if named.is_empty() { p.note { "There is none yet." } }
-        @else { table {
-            thead { tr { th { "experiment" } th.right { "runs" } } }
-            tbody { @for (id, runs) in &named { tr { td { a href=(address(id)) { (name(id)) } } td.right { (grouped(*runs)) } } } }
-        } }
+        @if named.is_empty() { p.note { "There is none yet. Start runs with " code { "{\"experiment_id\": \"…\", \"arm\": \"on\"}" } " in their metadata, or set " code { "[gateway.experiment]" } "." } }
+        @else { div.grid { @for (id, runs) in &named {
+            div.card { h2 { a href=(address(id)) { (name(id)) } } p.soft { (grouped(*runs)) " runs" } }
+        } } }
     };
     Ok(layout::page(visitor, "/ui/experiments", "Experiments", &body))
 }
 
 async fn one(app: &Shared, visitor: &Visitor, id: &str) -> ApiResult<Response> {
-    let runs = app.store.experiment(&visitor.caller.scope(None, None), id).await?;
-    if runs.is_empty() {
-        return Err(ApiError::NotFound("no run is part of this experiment"));
-    }
-    let price = |model: &str, tokens: &_, at_ms| app.prices.cost_usd(model, tokens, at_ms);
-    let report = report::report(id, &runs, ON_FRACTION, price);
-    // What people read is what programs read: the report as it goes over the wire.
-    let report = serde_json::to_value(&report).map_err(|_| ApiError::Internal)?;
+    let report = read(app, visitor, id).await?;
+    let rates = &report["comparison"]["success_rate"];
     let body = html! {
-        p { a href="/ui/experiments" { "All experiments" } }
+        nav.trail aria-label="Where this is" { a href="/ui/experiments" { "Experiments" } }
         h1 { (Shown(id, 200)) }
-        p.verdict { (verdict(&report["comparison"]["success_rate"])) }
-        section { h2 { "Both arms" } (arms(&report["arms"])) }
+        p.verdict { (verdict(rates)) }
+        @if let Some((delta, from, to)) = bounds(rates) {
+            figure.days { figcaption { "Difference in success, steered against not, with its 95 % interval" }
+                (interval("Difference in success", delta, from, to)) }
+        }
+        (also(&report["comparison"]))
+        section { h2 { "Both arms" } (arms(&report)) }
+        (strata(&report["comparison"]["success_rate_stratified"]))
         @if let Some(caveats) = report["caveats"].as_array().filter(|caveats| !caveats.is_empty()) {
-            section { h2 { "To be careful about" } ul {
+            section { h2 { "To be careful about" } ul.caveats {
                 @for caveat in caveats { li { (Shown(caveat.as_str().unwrap_or_default(), 1_000)) } } } }
         }
+        (split(&report["srm"]))
     };
     Ok(layout::page(visitor, "/ui/experiments", id, &body))
 }
 
+/// The difference and both ends of its interval, where there is one.
+fn bounds(rates: &Value) -> Option<(f64, f64, f64)> {
+    let interval = &rates["ci_95"];
+    Some((rates["delta"].as_f64()?, interval[0].as_f64()?, interval[1].as_f64()?))
+}
+
 /// What the difference and its interval say.
 fn verdict(rates: &Value) -> String {
-    let points = |value: &Value| value.as_f64().map(|share| share * 100.0);
-    let (delta, from, to) =
-        (points(&rates["delta"]), points(&rates["ci_95"][0]), points(&rates["ci_95"][1]));
-    let (Some(delta), Some(from), Some(to)) = (delta, from, to) else {
+    let Some((delta, from, to)) = bounds(rates) else {
         return "Nothing can be said yet: both arms need runs that have finished.".to_owned();
     };
-    let sure = format!("{delta:+.1} points (95 %: {from:+.1} to {to:+.1})");
+    let [delta, low, high] = [delta, from, to].map(|share| share * 100.0);
+    let sure = format!("{delta:+.1} points (95 %: {low:+.1} to {high:+.1})");
     if from > 0.0 {
         format!("Steered runs succeed more often: {sure}.")
     } else if to < 0.0 {
@@ -89,33 +102,107 @@ fn verdict(rates: &Value) -> String {
     }
 }
 
-fn arms(arms: &Value) -> Markup {
-    const ROWS: [(&str, &str); 9] = [
-        ("runs", "/n_runs"),
-        ("succeeded", "/outcomes/success"),
-        ("failed", "/outcomes/failure"),
-        ("unfinished", "/outcomes/unfinished"),
-        ("success rate", "/success_rate"),
-        ("tokens a run (median)", "/tokens_per_run/median"),
-        ("steps a run (median)", "/steps_per_run/median"),
-        ("cost a run, $", "/cost/cost_per_run_usd"),
-        ("clean runs", "/reasoning_health/clean_run_rate"),
+/// Tokens and money, in a sentence each.
+fn also(comparison: &Value) -> Markup {
+    let percent = |what: &str| comparison[what]["pct"].as_f64().map(|share| share * 100.0);
+    html! {
+        @if let Some(tokens) = percent("tokens_per_run_median") {
+            p { "A steered run uses " (format!("{:.0} % {}", tokens.abs(), if tokens < 0.0 { "fewer" } else { "more" })) " tokens (median)." }
+        }
+        @if let Some(cost) = percent("cost_per_run_usd") {
+            p { "A steered run costs " (format!("{:.0} % {}", cost.abs(), if cost < 0.0 { "less" } else { "more" })) " on average." }
+        }
+    }
+}
+
+/// How a number of the report is written.
+#[derive(Clone, Copy)]
+enum Unit {
+    Count,
+    Percent,
+    Dollars,
+    Score,
+}
+
+impl Unit {
+    fn write(self, value: Option<&Value>) -> String {
+        let Some(number) = value.and_then(Value::as_f64) else { return "–".to_owned() };
+        match self {
+            Self::Count => format!("{number:.0}").parse().map_or_else(|_| "–".to_owned(), grouped),
+            Self::Percent => format!("{:.1} %", number * 100.0),
+            Self::Dollars => dollars(number),
+            Self::Score => format!("{number:.2}"),
+        }
+    }
+}
+
+fn arms(report: &Value) -> Markup {
+    const ROWS: [(&str, &str, Unit); 12] = [
+        ("runs", "/n_runs", Unit::Count),
+        ("succeeded", "/outcomes/success", Unit::Count),
+        ("failed", "/outcomes/failure", Unit::Count),
+        ("other outcomes", "/outcomes/other", Unit::Count),
+        ("unfinished", "/outcomes/unfinished", Unit::Count),
+        ("success rate", "/success_rate", Unit::Percent),
+        ("clean runs", "/reasoning_health/clean_run_rate", Unit::Percent),
+        ("mean composite", "/reasoning_health/avg_score", Unit::Score),
+        ("tokens a run (median)", "/tokens_per_run/median", Unit::Count),
+        ("steps a run (median)", "/steps_per_run/median", Unit::Count),
+        ("cost a run", "/cost/cost_per_run_usd", Unit::Dollars),
+        ("steps with guidance", "/reasoning_health/injected_steps", Unit::Count),
     ];
-    let cell = |arm: &str, place: &str| match arms[arm].pointer(place) {
-        Some(Value::Number(number)) => match (number.as_u64(), number.as_f64()) {
-            (Some(count), _) => grouped(count),
-            (None, Some(real)) => format!("{real:.3}"),
-            (None, None) => "–".to_owned(),
-        },
-        Some(_) | None => "–".to_owned(),
+    let cell = |arm: &str, place: &str, unit: Unit| unit.write(report["arms"][arm].pointer(place));
+    html! {
+        div.scroll tabindex="0" role="group" aria-label="Both arms" { table.narrow {
+            thead { tr { th { "" span.hidden { "figure" } } th.right { "on (steered)" } th.right { "off (watched)" } } }
+            tbody { @for (what, place, unit) in ROWS {
+                tr { th scope="row" { (what) } td.right { (cell("on", place, unit)) } td.right { (cell("off", place, unit)) } }
+            } }
+        } }
+    }
+}
+
+/// The same within kinds of tasks, where there is more than one.
+fn strata(stratified: &Value) -> Markup {
+    let strata = stratified["strata"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let share = |of: &Value| {
+        format!("{} of {}", of["success"].as_u64().unwrap_or(0), of["n_runs"].as_u64().unwrap_or(0))
+    };
+    let points = |value: &Value| {
+        value
+            .as_f64()
+            .map_or_else(|| "–".to_owned(), |delta| format!("{:+.1} points", delta * 100.0))
     };
     html! {
-        table {
-            thead { tr { th {} th.right { "on" } th.right { "off" } } }
-            tbody { @for (what, place) in ROWS {
-                tr { td { (what) } td.right { (cell("on", place)) } td.right { (cell("off", place)) } }
+        @if strata.len() > 1 { section {
+            h2 { "By kind of task" }
+            @if let Some((delta, from, to)) = bounds(stratified) {
+                p { "Within kinds of tasks the difference is " (format!("{:+.1} points (95 %: {:+.1} to {:+.1})", delta * 100.0, from * 100.0, to * 100.0)) "." }
+            }
+            div.scroll tabindex="0" role="group" aria-label="By kind of task" { table.narrow {
+                thead { tr { th { "task profile" } th.right { "on" } th.right { "off" } th.right { "difference" } } }
+                tbody { @for stratum in strata { tr {
+                    td { (name(stratum["task_profile"].as_str().unwrap_or_default())) }
+                    td.right { (share(&stratum["on"])) } td.right { (share(&stratum["off"])) } td.right { (points(&stratum["delta"])) }
+                } } }
             } }
-        }
+        } }
+    }
+}
+
+/// Whether the arms have the sizes they were meant to have.
+fn split(srm: &Value) -> Markup {
+    let observed = &srm["observed"];
+    let sizes = format!(
+        "{} steered and {} watched runs",
+        observed["on"].as_u64().unwrap_or(0),
+        observed["off"].as_u64().unwrap_or(0)
+    );
+    let p = srm["p_value"].as_f64().unwrap_or(1.0);
+    html! {
+        @if srm["flagged"].as_bool().unwrap_or(false) {
+            p.notice role="note" { "The split looks wrong: " (sizes) " are very unlikely under an even split (p = " (format!("{p:.4}")) "). Something decides who is counted; find it before you believe the difference." }
+        } @else { p.soft { "The split is as it should be: " (sizes) " (p = " (format!("{p:.2}")) ")." } }
     }
 }
 
@@ -137,6 +224,19 @@ mod tests {
             (json!({"delta": 0.0, "ci_95": [-0.1, 0.1]}), "No difference in success is shown"),
         ] {
             assert!(verdict(&rates).starts_with(begins), "{rates}");
+        }
+    }
+
+    #[test]
+    fn figures_are_written_in_their_units() {
+        for (unit, value, written) in [
+            (Unit::Count, json!(12_345), "12,345"),
+            (Unit::Percent, json!(0.125), "12.5 %"),
+            (Unit::Dollars, json!(0.5), "$0.50"),
+            (Unit::Score, json!(0.256), "0.26"),
+            (Unit::Score, json!(null), "–"),
+        ] {
+            assert_eq!(unit.write(Some(&value)), written);
         }
     }
 }

@@ -2,15 +2,19 @@
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use maud::html;
+use maud::{Markup, html};
+use rb_store::{Change, FindingRow};
 
+use super::form::{Form, field};
 use super::layout;
-use super::visitor::Visitor;
+use super::visitor::{Visitor, to};
 use crate::app::Shared;
-use crate::clock::day_of;
-use crate::clock::iso_day;
-use crate::error::ApiResult;
-use crate::view::text::{Shown, name};
+use crate::clock::{day_of, iso_day};
+use crate::error::{ApiError, ApiResult};
+use crate::view::text::{Shown, counted, name};
+
+/// So many findings of a codebase are shown, the newest.
+const SHOWN_MAX: usize = 500;
 
 pub(super) async fn page(
     State(app): State<Shared>,
@@ -20,36 +24,70 @@ pub(super) async fn page(
     draw(&app, &visitor, &query.unwrap_or_default()).await.unwrap_or_else(layout::problem)
 }
 
+fn address(codebase: &str) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.append_pair("codebase", codebase);
+    format!("/ui/findings?{}", query.finish())
+}
+
 async fn draw(app: &Shared, visitor: &Visitor, query: &str) -> ApiResult<Response> {
-    let chosen = form_urlencoded::parse(query.as_bytes())
-        .find(|(name, _)| name == "codebase")
-        .map(|(_, value)| value.into_owned());
     let codebases = app.store.codebases(&visitor.caller.scope(None, None)).await?;
+    let chosen = field(query, "codebase").or_else(|| codebases.first().cloned());
     let (org, _) = visitor.caller.home(None, None);
     let found = match &chosen {
         Some(codebase) => app.store.findings(&org, codebase).await?,
         None => Vec::new(),
     };
-    let address = |codebase: &str| {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("codebase", codebase);
-        format!("/ui/findings?{}", query.finish())
-    };
     let body = html! {
         h1 { "Findings" }
         p.lead { "What agents learned about a codebase and passed on to the next." }
         @if codebases.is_empty() { p.note { "There is none yet." } }
-        ul { @for codebase in &codebases { li { a href=(address(codebase)) { (name(codebase)) } } } }
+        nav.choices aria-label="Codebases" { @for codebase in &codebases {
+            a href=(address(codebase)) aria-current=[(chosen.as_ref() == Some(codebase)).then_some("true")] { (name(codebase)) } } }
         @if let Some(codebase) = &chosen {
-            h2 { (name(codebase)) }
-            @if found.is_empty() { p.note { "Nothing is known of it." } }
-            @for finding in &found {
-                div.card {
-                    p { (Shown(&finding.content, 4_000)) }
-                    p.soft { (name(&finding.file_path)) " · " (name(&finding.finding_type)) " · " (iso_day(day_of(finding.created_ms))) }
-                }
+            section {
+                h2 { (name(codebase)) " " span.count { (found.len()) } }
+                @if found.is_empty() { p.note { "Nothing is known of it." } }
+                @if found.len() > SHOWN_MAX { p.note { "The newest " (counted(SHOWN_MAX, "finding")) "." } }
+                @for finding in found.iter().rev().take(SHOWN_MAX) { (card(visitor, finding)) }
             }
         }
     };
     Ok(layout::page(visitor, "/ui/findings", "Findings", &body))
+}
+
+fn card(visitor: &Visitor, finding: &FindingRow) -> Markup {
+    html! {
+        div.card {
+            p { (Shown(&finding.content, 4_000)) }
+            div.row.soft {
+                span.mark { (name(&finding.finding_type)) }
+                @if !finding.file_path.is_empty() { code { (name(&finding.file_path)) } }
+                span { (iso_day(day_of(finding.created_ms))) }
+                form.end method="post" action="/ui/findings/delete" {
+                    (visitor.token())
+                    input type="hidden" name="codebase" value=(finding.codebase);
+                    input type="hidden" name="id" value=(finding.finding_id);
+                    button.plain { "Forget" span.hidden { " this finding" } }
+                }
+            }
+        }
+    }
+}
+
+pub(super) async fn delete(State(app): State<Shared>, visitor: Visitor, form: Form) -> Response {
+    let gone = async {
+        visitor.check(&form)?;
+        let (org, _) = visitor.caller.home(None, None);
+        let (codebase, finding_id) = (form.get("codebase").to_owned(), form.get("id").to_owned());
+        let one =
+            Change::DeleteFinding { org: org.clone(), codebase: codebase.clone(), finding_id };
+        app.store.apply(vec![one]).await?;
+        app.recall.changed(&org, &codebase);
+        Ok::<_, ApiError>(codebase)
+    };
+    match gone.await {
+        Ok(codebase) => to(&address(&codebase)),
+        Err(error) => layout::problem(error),
+    }
 }

@@ -1,82 +1,111 @@
 //! How the runs fare: clean runs, what fires, what it costs.
 
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use maud::{Markup, html};
 use rb_engine::monitors::find;
-use rb_store::{Health, UsageDay};
+use rb_store::{DayHealth, Health};
 
+use super::figures::{Days, real};
+use super::form::field;
 use super::layout;
 use super::visitor::Visitor;
 use crate::app::Shared;
-use crate::auth::ORG_DEFAULT;
-use crate::clock::{day_of, iso_day, now_ms};
+use crate::clock::{day_of, now_ms};
 use crate::error::ApiResult;
 use crate::view::bar;
 use crate::view::text::{dollars, grouped, name};
 
-const DAYS: i64 = 30;
+const HERE: &str = "/ui/health";
 const DAY_MS: i64 = 86_400_000;
+/// What one may choose, and what one gets without choosing.
+const CHOICES: [u16; 3] = [7, 30, 90];
+const DAYS_DEFAULT: u16 = 30;
 
-pub(super) async fn page(State(app): State<Shared>, visitor: Visitor) -> Response {
-    draw(&app, &visitor).await.unwrap_or_else(layout::problem)
+pub(super) async fn page(
+    State(app): State<Shared>,
+    visitor: Visitor,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let asked = field(&query.unwrap_or_default(), "days").and_then(|days| days.parse().ok());
+    let days = asked.filter(|days| CHOICES.contains(days)).unwrap_or(DAYS_DEFAULT);
+    draw(&app, &visitor, days).await.unwrap_or_else(layout::problem)
 }
 
-async fn draw(app: &Shared, visitor: &Visitor) -> ApiResult<Response> {
+async fn draw(app: &Shared, visitor: &Visitor, days: u16) -> ApiResult<Response> {
     let scope = visitor.caller.scope(None, None);
-    let now = now_ms();
-    let health = app.store.health(&scope, now - DAYS * DAY_MS).await?;
-    let org = scope.org.as_deref().unwrap_or(ORG_DEFAULT);
-    let today = day_of(now);
-    let usage = app.store.usage(org, today - DAYS + 1).await?;
+    let first_day = day_of(now_ms()) - i64::from(days) + 1;
+    let health = app.store.health(&scope, first_day * DAY_MS).await?;
     let body = html! {
-        h1 { "Health" }
-        p.lead { "The runs that began in the last " (DAYS) " days." }
-        @if health.runs == 0 { p.note { "There was none." } }
+        div.title-row {
+            h1 { "Health" }
+            nav.choices aria-label="Time" {
+                @for choice in CHOICES {
+                    a href={ (HERE) "?days=" (choice) } aria-current=[(choice == days).then_some("true")] { (choice) " days" }
+                }
+            }
+        }
+        @if health.runs == 0 { p.note { "No run began in the last " (days) " days." } }
         @else {
             (facts(&health))
+            section { h2 { "Day by day" } (charts(&health, first_day, days)) }
             section { h2 { "What fires" } (monitors(&health)) }
         }
-        @if usage.iter().any(|day| day.tokens > 0 || day.steps > 0) {
-            section { h2 { "Day by day, organisation " (name(org)) }
-                (days("steps", &usage, today, |day| day.steps))
-                (days("tokens", &usage, today, |day| day.tokens))
-                (days("guidance", &usage, today, |day| day.interventions)) }
-        }
     };
-    Ok(layout::page(visitor, "/ui/health", "Health", &body))
-}
-
-/// A count as a number to divide by.
-fn real(count: u64) -> f64 {
-    u32::try_from(count).map_or(f64::from(u32::MAX), f64::from)
+    Ok(layout::page(visitor, HERE, "Health", &body))
 }
 
 fn facts(health: &Health) -> Markup {
-    let percent = |part: u64| format!("{:.0} %", 100.0 * real(part) / real(health.runs.max(1)));
+    let percent = |part: u64, of: u64| format!("{:.0} %", 100.0 * real(part) / real(of.max(1)));
+    let mean = health.cost_usd / real(health.runs.max(1));
     html! {
-        dl.facts {
+        dl.facts.tiles {
             div { dt { "runs" } dd { (grouped(health.runs)) } }
+            div { dt { "clean runs" } dd { (percent(health.clean_runs, health.runs)) } }
+            div { dt { "succeeded" } dd { (percent(health.success_runs, health.runs)) } }
+            div { dt { "a monitor fired in" } dd { (percent(health.fired_runs, health.runs)) } }
             div { dt { "steps" } dd { (grouped(health.steps)) } }
-            div { dt { "clean runs" } dd { (percent(health.clean_runs)) } }
-            div { dt { "a monitor fired in" } dd { (percent(health.fired_runs)) } }
-            div { dt { "succeeded" } dd { (percent(health.success_runs)) } }
+            div { dt { "steps in danger" } dd { (percent(health.danger_steps, health.steps)) } }
             div { dt { "tokens" } dd { (grouped(health.tokens.total)) } }
-            div { dt { "cost" } dd { (dollars(health.cost_usd)) } }
+            div { dt { "cost" } dd { (dollars(health.cost_usd)) span.soft { " " (dollars(mean)) " a run" } } }
+        }
+    }
+}
+
+fn charts(health: &Health, first_day: i64, days: u16) -> Markup {
+    let of_day = |read: &dyn Fn(&DayHealth) -> Option<f64>| -> Vec<Option<f64>> {
+        let day = |place| health.by_day.get(&(first_day + i64::from(place))).and_then(read);
+        (0..days).map(day).collect()
+    };
+    let highest = |values: &[Option<f64>]| values.iter().flatten().copied().fold(0.0, f64::max);
+    let (costs, runs) = (of_day(&|day| Some(day.cost_usd)), of_day(&|day| Some(real(day.runs))));
+    let clean = of_day(&|day| (day.runs > 0).then(|| real(day.clean_runs) / real(day.runs)));
+    let whole = |value: f64| format!("{value:.0}");
+    let percent = |value: f64| format!("{:.0} %", 100.0 * value);
+    html! {
+        div.charts {
+            (Days { what: "cost", first_day, most: highest(&costs), values: costs, class: "bar warm", write: &dollars }.draw())
+            (Days { what: "share of clean runs", first_day, most: 1.0, values: clean, class: "bar calm", write: &percent }.draw())
+            (Days { what: "runs", first_day, most: highest(&runs), values: runs, class: "bar", write: &whole }.draw())
         }
     }
 }
 
 fn monitors(health: &Health) -> Markup {
     let mut rows: Vec<_> = health.by_monitor.iter().collect();
-    rows.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.fired));
+    rows.sort_by_key(|(_, counts)| std::cmp::Reverse((counts.fired, counts.danger)));
     let most = rows.first().map_or(1, |(_, counts)| counts.fired.max(1));
+    let address = |monitor: &str| {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("fired", monitor);
+        format!("/?{}", query.finish())
+    };
     html! {
-        div.scroll tabindex="0" { table {
+        div.scroll tabindex="0" role="group" aria-label="What fires" { table {
             thead { tr { th { "monitor" } th { "fired on steps" } th.right { "worth a look" } th.right { "danger" } th { "what it sees" } } }
             tbody { @for (monitor, counts) in rows {
                 tr {
-                    td { (name(monitor)) }
+                    td { a href=(address(monitor)) { (name(monitor)) } }
                     td { (bar(real(counts.fired) / real(most), "fill-hot", &grouped(counts.fired))) }
                     td.right { (grouped(counts.warn)) }
                     td.right { (grouped(counts.danger)) }
@@ -84,27 +113,5 @@ fn monitors(health: &Health) -> Markup {
                 }
             } }
         } }
-    }
-}
-
-/// A bar a day.
-fn days(what: &str, usage: &[UsageDay], today: i64, of: impl Fn(&UsageDay) -> u64) -> Markup {
-    let most = usage.iter().map(&of).max().unwrap_or(0);
-    let total: u64 = usage.iter().map(&of).sum();
-    let bars = (0_u32..30).map(|place| {
-        let day = today - DAYS + 1 + i64::from(place);
-        let count = usage.iter().find(|used| used.day == day).map_or(0, &of);
-        (place, day, count)
-    });
-    html! {
-        p { b { (what) } span.soft { " " (grouped(total)) " in all, at most " (grouped(most)) " a day" } }
-        svg.chart viewBox="0 0 600 60" width="600" height="60" role="img" aria-label={ (what) " a day, " (grouped(total)) " in all" } {
-            line.rule x1="0" x2="600" y1="59" y2="59" {}
-            @for (place, day, count) in bars {
-                @let height = (56.0 * real(count) / real(most.max(1))).max(if count > 0 { 1.0 } else { 0.0 });
-                g { title { (iso_day(day)) ": " (grouped(count)) }
-                    rect.bar x=(place * 20 + 1) y=(format!("{:.1}", 59.0 - height)) width="17" height=(format!("{height:.1}")) {} }
-            }
-        }
     }
 }

@@ -40,8 +40,8 @@ async fn draw(app: &Shared, visitor: &Visitor, made: Option<&str>) -> ApiResult<
             p.notice role="status" { "Keep it, it is shown this once: " code { (secret) } }
         }
         @if !visitor.is_signed_in { p.note { "This server is open to this machine. The first key closes it: from then on a key is needed, here too." } }
-        div.scroll tabindex="0" { table {
-            thead { tr { th { "name" } th { "key" } th { "organisation" } th { "project" } th { "made" } th {} } }
+        div.scroll tabindex="0" role="group" aria-label="Keys" { table {
+            thead { tr { th { "name" } th { "key" } th { "organisation" } th { "project" } th { "made" } th { span.hidden { "what can be done" } } } }
             tbody { @for key in &keys {
                 tr {
                     td { (name(&key.name)) }
@@ -70,7 +70,7 @@ fn revoking(visitor: &Visitor, id: &str) -> Markup {
         form method="post" action={ (HERE) "/revoke" } {
             (visitor.token())
             input type="hidden" name="id" value=(id);
-            button.plain { "Revoke" }
+            button.plain { "Revoke" span.hidden { " this key" } }
         }
     }
 }

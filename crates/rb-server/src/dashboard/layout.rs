@@ -1,9 +1,9 @@
 //! What all pages have around them: the head, the navigation, and the policy that they are held to.
 
-use axum::http::StatusCode;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
+use axum::http::{HeaderName, StatusCode};
 use axum::response::{Html, IntoResponse as _, Response};
 use maud::{DOCTYPE, Markup, html};
 
@@ -22,7 +22,7 @@ pub(super) fn page(visitor: &Visitor, path: &str, title: &str, body: &Markup) ->
         a.skip href="#content" { "To the content" }
         header.top {
             nav aria-label="Pages" {
-                a.brand href="/" { "ReasonBlocks" }
+                a.brand href="/" { img src="/ui/icon.svg" alt=""; "ReasonBlocks" }
                 @for page in pages {
                     a.page href=(page.path) aria-current=[(page.path == path).then_some("page")] { (page.name) }
                 }
@@ -57,6 +57,7 @@ fn document(status: StatusCode, title: &str, top: &Markup, body: &Markup) -> Res
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (Shown(title, 120)) " – ReasonBlocks" }
+                link rel="icon" href="/ui/icon.svg" type="image/svg+xml";
                 link rel="stylesheet" href="/ui/style.css";
                 script src="/ui/live.js" defer {}
             }
@@ -66,8 +67,10 @@ fn document(status: StatusCode, title: &str, top: &Markup, body: &Markup) -> Res
     let headers = [
         (CONTENT_SECURITY_POLICY, POLICY),
         (CACHE_CONTROL, "no-store"),
-        (REFERRER_POLICY, "no-referrer"),
+        // Without any referrer, our own forms would come from nowhere.
+        (REFERRER_POLICY, "same-origin"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     ];
     (status, headers, Html(whole.into_string())).into_response()
 }

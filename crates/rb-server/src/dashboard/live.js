@@ -1,30 +1,44 @@
-// Draws a run anew when one of its steps is stored. The page is whole without this.
+// Draws what changes anew when a step is stored: the named parts of a run, or the list of runs. Pages are whole without.
 "use strict";
 (() => {
-  const mark = document.querySelector("[data-live-run]");
+  const mark = document.querySelector("[data-live]");
   if (!mark || !window.EventSource) return;
-  const source = new EventSource("/ui/stream?org=" + encodeURIComponent(mark.dataset.liveOrg));
-  let waiting = false;
-  const refresh = async () => {
-    if (waiting) return;
-    waiting = true;
-    await new Promise((done) => setTimeout(done, 250));
-    waiting = false;
+  const run = mark.dataset.live;
+  const source = new EventSource("/ui/stream?org=" + encodeURIComponent(mark.dataset.liveOrg || ""));
+  let isBusy = false;
+  let isDue = false;
+  const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+  const draw = async () => {
     const answer = await fetch(location.href, { credentials: "same-origin" });
     if (!answer.ok) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     const open = new Set([...document.querySelectorAll("details[open] > .inside")].map((it) => it.id));
-    const now = document.querySelector("article.run");
-    const next = fresh.querySelector("article.run");
-    if (!now || !next) return;
-    for (const inside of next.querySelectorAll("details > .inside")) {
-      if (open.has(inside.id)) inside.parentElement.open = true;
+    for (const part of document.querySelectorAll("[data-part]")) {
+      const next = fresh.querySelector('[data-part="' + part.dataset.part + '"]');
+      if (!next || part.contains(document.activeElement) && part.dataset.part !== "steps") continue;
+      for (const inside of next.querySelectorAll("details > .inside")) {
+        if (open.has(inside.id)) inside.parentElement.open = true;
+      }
+      part.replaceWith(next);
     }
-    now.replaceWith(next);
+  };
+  const refresh = async () => {
+    isDue = true;
+    if (isBusy) return;
+    isBusy = true;
+    while (isDue) {
+      isDue = false;
+      await wait(run === "*" ? 800 : 200);
+      await draw().catch(() => {});
+    }
+    isBusy = false;
   };
   source.addEventListener("ready", () => { mark.dataset.on = ""; mark.textContent = "live"; });
   source.addEventListener("step", (event) => {
-    if (JSON.parse(event.data).run_id === mark.dataset.liveRun) refresh();
+    if (run !== "*" && JSON.parse(event.data).run_id !== run) return;
+    refresh();
+    // What the gateway saw is told a moment before it is stored.
+    setTimeout(refresh, 700);
   });
   source.addEventListener("error", () => { delete mark.dataset.on; mark.textContent = "connection lost"; });
 })();

@@ -6,6 +6,8 @@
 
 /// Experiments: which there are, and what they show.
 mod experiments;
+/// Small pictures: days, intervals.
+mod figures;
 /// What agents learned, by codebase.
 mod findings;
 /// Fields that a form sends.
@@ -18,6 +20,8 @@ mod keys;
 mod layout;
 /// The library: read, add, edit, delete.
 mod patterns;
+/// What other weights would have said of stored runs.
+mod preview;
 /// Weights under a name.
 mod profiles;
 /// Lines to paste, for each door.
@@ -26,8 +30,12 @@ mod quickstart;
 mod run;
 /// The list of runs.
 mod runs;
+/// Whoever is signed in.
+mod sessions;
 /// Who is looking, and how they sign in and out.
-pub(crate) mod visitor;
+mod visitor;
+
+pub(crate) use sessions::Sessions;
 
 use axum::Router;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -63,24 +71,32 @@ const PAGES: [Page; 8] = [
 
 const FRAME: &str = include_str!("frame.css");
 const LIVE: &str = include_str!("live.js");
+const ICON: &str = include_str!("icon.svg");
 
 pub(crate) fn routes() -> Router<Shared> {
     Router::new()
         .route("/", get(runs::page))
         .route("/ui/run", get(run::page))
+        .route("/ui/run/steer", post(run::steer))
         .route("/ui/stream", get(run::stream))
         .route("/ui/health", get(health::page))
         .route("/ui/experiments", get(experiments::page))
         .route("/ui/patterns", get(patterns::page).post(patterns::save))
+        .route("/ui/pattern", get(patterns::one))
         .route("/ui/patterns/delete", post(patterns::delete))
-        .route("/ui/profiles", get(profiles::page))
+        .route("/ui/profiles", get(profiles::page).post(profiles::save))
+        .route("/ui/profiles/preview", post(profiles::preview))
+        .route("/ui/profiles/delete", post(profiles::delete))
         .route("/ui/findings", get(findings::page))
+        .route("/ui/findings/delete", post(findings::delete))
         .route("/ui/keys", get(keys::page).post(keys::create))
         .route("/ui/keys/revoke", post(keys::revoke))
         .route("/ui/quickstart", get(quickstart::page))
         .route("/ui/sign-in", get(visitor::sign_in_page).post(visitor::sign_in))
+        .route("/ui/enter", get(visitor::enter))
         .route("/ui/sign-out", post(visitor::sign_out))
         .route("/ui/style.css", get(|| async { asset("text/css; charset=utf-8", &[STYLE, FRAME]) }))
+        .route("/ui/icon.svg", get(|| async { asset("image/svg+xml", &[ICON]) }))
         .route("/ui/live.js", get(|| async { asset("text/javascript; charset=utf-8", &[LIVE]) }))
 }
 

@@ -1,23 +1,34 @@
-//! The library: read, add, edit, delete. Changes go the way that requests to the API go, with the same checks.
+//! The library: browse, add, edit, delete, and see where a pattern was used. Changes go the way that requests to the
+//! API go, with the same checks.
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use maud::{Markup, html};
-use rb_store::PatternRow;
+use rb_store::{PatternRow, RunFilter};
 use serde_json::{Map, Value, json};
 
-use super::form::Form;
-use super::layout;
+use super::form::{Form, field, read};
 use super::visitor::{Visitor, to};
+use super::{layout, runs};
 use crate::api::library as api;
 use crate::app::Shared;
 use crate::body::{Body, Query};
+use crate::clock::{day_of, iso_day, now_ms};
 use crate::error::{ApiError, ApiResult};
 use crate::path::Path;
-use crate::view::text::{Shown, grouped, line, name};
+use crate::view::text::{Shown, counted, editable, grouped, line, name};
 
 const HERE: &str = "/ui/patterns";
 const TEXT_CHARS_MAX: usize = 8_000;
+/// The runs that used a pattern, on its own page.
+const RUNS_SHOWN: u32 = 10;
+
+/// The tiers and what they are for.
+const TIERS: [(&str, &str); 3] = [
+    ("e1", "What helped in a situation like this one; your own."),
+    ("e2", "What helps against a kind of failure; everybody's."),
+    ("e3", "Standing rules for every run."),
+];
 
 /// The texts of a tier, as people fill them in: field and label.
 fn texts(tier: &str) -> &'static [(&'static str, &'static str)] {
@@ -37,64 +48,165 @@ fn texts(tier: &str) -> &'static [(&'static str, &'static str)] {
     }
 }
 
+/// E1 belongs to an organisation; the others are everybody's, and the operator looks after them.
+fn may_change(visitor: &Visitor, tier: &str) -> bool {
+    tier == "e1" || visitor.caller.is_operator()
+}
+
 pub(super) async fn page(
     State(app): State<Shared>,
     visitor: Visitor,
     RawQuery(query): RawQuery,
 ) -> Response {
-    let tier = query.as_deref().and_then(|query| query.strip_prefix("new="));
-    draw(&app, &visitor, tier.filter(|tier| ["e1", "e2", "e3"].contains(tier)))
-        .await
-        .unwrap_or_else(layout::problem)
+    draw(&app, &visitor, &query.unwrap_or_default()).await.unwrap_or_else(layout::problem)
 }
 
-async fn draw(app: &Shared, visitor: &Visitor, new: Option<&str>) -> ApiResult<Response> {
+async fn draw(app: &Shared, visitor: &Visitor, query: &str) -> ApiResult<Response> {
     app.patterns.write_uses().await;
     let rows = app.store.patterns(&visitor.caller.scope(None, None)).await?;
-    let is_ours = |row: &PatternRow| row.tier == "e1" || visitor.caller.is_operator();
+    let wanted = field(query, "q").unwrap_or_default();
+    let fits = |row: &&PatternRow| wanted.is_empty() || has(row, &wanted);
     let body = html! {
         h1 { "Patterns" }
-        p.lead { "What agents are told when a situation is known: E1 for one problem, E2 for a way of going wrong, E3 for standing rules." }
-        p { "Add: " @for tier in ["e1", "e2", "e3"] {
-            @if tier == "e1" || visitor.caller.is_operator() { a href={ (HERE) "?new=" (tier) } { (tier.to_uppercase()) } " " } } }
-        @if let Some(tier) = new {
-            div.card { h2 { "New " (tier.to_uppercase()) } (form(visitor, &PatternRow { tier: tier.to_owned(), ..PatternRow::default() })) }
+        p.lead { "What agents are told when a situation is known." }
+        form.filter method="get" action=(HERE) role="search" aria-label="Patterns" {
+            label.grow { "Search" input type="search" name="q" value=(wanted) placeholder="any words of a pattern"; }
+            div.buttons { button.main { "Show" } }
         }
-        @for tier in ["e1", "e2", "e3"] {
-            @let of_tier: Vec<_> = rows.iter().filter(|row| row.tier == tier).collect();
-            @if !of_tier.is_empty() {
-                section { h2 { (tier.to_uppercase()) span.soft { " " (of_tier.len()) } }
-                    @for row in of_tier { (card(visitor, row, is_ours(row))) } }
+        @for (tier, about) in TIERS {
+            @let of_tier: Vec<_> = rows.iter().filter(|row| row.tier == tier).filter(fits).collect();
+            section {
+                div.title-row {
+                    h2 { (tier.to_uppercase()) " " span.count { (of_tier.len()) } }
+                    @if may_change(visitor, tier) { a.button href={ "/ui/pattern?tier=" (tier) } { "Add " (tier.to_uppercase()) } }
+                }
+                p.soft { (about) }
+                @if !of_tier.is_empty() { (table(&of_tier)) }
             }
         }
     };
     Ok(layout::page(visitor, HERE, "Patterns", &body))
 }
 
+/// Whether a pattern has the words, in any case.
+fn has(row: &PatternRow, words: &str) -> bool {
+    let words = words.to_lowercase();
+    let fields = row.fields.values().filter_map(Value::as_str);
+    let own = [row.pattern_id.as_str(), row.context.as_str()].into_iter();
+    fields
+        .chain(own)
+        .chain(row.failure_type.as_deref())
+        .any(|it| it.to_lowercase().contains(&words))
+}
+
 fn text<'a>(row: &'a PatternRow, field: &str) -> &'a str {
     row.fields.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn card(visitor: &Visitor, row: &PatternRow, is_ours: bool) -> Markup {
-    let filled =
-        texts(&row.tier).iter().map(|(field, _)| text(row, field)).find(|text| !text.is_empty());
-    let title = filled.unwrap_or(&row.context);
+fn title(row: &PatternRow) -> String {
+    let mut filled = texts(&row.tier).iter().map(|(field, _)| text(row, field));
+    let first = filled.find(|text| !text.is_empty()).unwrap_or(&row.context);
+    line(if first.is_empty() { &row.pattern_id } else { first }, 110)
+}
+
+fn address(row: &PatternRow) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.append_pair("tier", &row.tier).append_pair("id", &row.pattern_id);
+    query.append_pair("org", &row.org);
+    format!("/ui/pattern?{}", query.finish())
+}
+
+fn table(rows: &[&PatternRow]) -> Markup {
     html! {
-        details.card {
-            summary { (Shown(&line(title, 110), 111)) " "
-                @if let Some(kind) = &row.failure_type { span.mark { (name(kind)) } " " }
-                span.soft { "used " (grouped(row.uses)) " times" } }
-            @if is_ours {
-                (form(visitor, row))
-                form method="post" action={ (HERE) "/delete" } {
-                    (visitor.token())
-                    (hidden(row))
-                    button.plain { "Delete" }
+        div.scroll tabindex="0" role="group" aria-label="Patterns" { table.cards {
+            thead { tr { th { "pattern" } th { "against" } th.right { "used" } th.right { "last" } } }
+            tbody { @for row in rows {
+                tr {
+                    td.what { a href=(address(row)) { (Shown(&title(row), 111)) }
+                        @if !row.org.is_empty() { div.soft { (name(&row.org)) } } }
+                    td { @if let Some(kind) = &row.failure_type { span.mark { (name(&line(kind, 40))) } } }
+                    td.right data-name="used" { (grouped(row.uses)) }
+                    td.right.soft { @if let Some(at) = row.used_ms { (iso_day(day_of(at))) } @else { "never" } }
                 }
-            } @else {
-                @for (field, label) in texts(&row.tier) {
-                    @if !text(row, field).is_empty() { h4 { (label) } p { (Shown(text(row, field), TEXT_CHARS_MAX)) } }
-                }
+            } }
+        } }
+    }
+}
+
+/// One pattern: its words to edit, and where it was used; without an id, a new one.
+pub(super) async fn one(
+    State(app): State<Shared>,
+    visitor: Visitor,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let query = query.unwrap_or_default();
+    draw_one(&app, &visitor, &query).await.unwrap_or_else(layout::problem)
+}
+
+async fn draw_one(app: &Shared, visitor: &Visitor, query: &str) -> ApiResult<Response> {
+    let asked = |name: &str| field(query, name).unwrap_or_default();
+    let (tier, id, org) = (asked("tier"), asked("id"), asked("org"));
+    if !TIERS.iter().any(|(known, _)| *known == tier) {
+        return Err(ApiError::NotFound("there are the tiers E1, E2 and E3"));
+    }
+    if id.is_empty() {
+        let new = PatternRow { tier: tier.clone(), ..PatternRow::default() };
+        let body = html! { (trail()) h1 { "New " (tier.to_uppercase()) " pattern" } (form(visitor, &new)) };
+        return Ok(layout::page(visitor, HERE, "New pattern", &body));
+    }
+    app.patterns.write_uses().await;
+    let scope = visitor.caller.scope(None, None);
+    let rows = app.store.patterns(&scope).await?;
+    let is_it = |row: &&PatternRow| row.tier == tier && row.pattern_id == id && row.org == org;
+    let row = rows.iter().find(is_it).ok_or(ApiError::NotFound("there is no such pattern"))?;
+    let pattern = format!("{tier}:{id}");
+    let filter =
+        RunFilter { pattern: Some(pattern.clone()), count_max: RUNS_SHOWN, ..RunFilter::default() };
+    let used_in = app.store.runs(&scope, &filter).await?;
+    let body = html! {
+        (trail())
+        h1 { (Shown(&title(row), 111)) }
+        p.kicker { (tier.to_uppercase()) " · " (name(&row.pattern_id)) @if !row.org.is_empty() { " · " (name(&row.org)) } }
+        section {
+            h2 { "Where it was used" }
+            p { "Shown " (counted(usize::try_from(row.uses).unwrap_or(usize::MAX), "time"))
+                @if let Some(at) = row.used_ms { ", last on " (iso_day(day_of(at))) } "." }
+            @if !used_in.is_empty() {
+                div.scroll tabindex="0" role="group" aria-label="Runs that used it" { (runs::table(&used_in, now_ms())) }
+                p.next { a href=(all_runs(&pattern)) { "All runs in which it was shown" } }
+            }
+        }
+        section { h2 { "Words" } @if may_change(visitor, &tier) { (form(visitor, row)) (deleting(visitor, row)) } @else { (reading(row)) } }
+    };
+    Ok(layout::page(visitor, HERE, &title(row), &body))
+}
+
+fn trail() -> Markup {
+    html! { nav.trail aria-label="Where this is" { a href=(HERE) { "Patterns" } } }
+}
+
+fn all_runs(pattern: &str) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.append_pair("pattern", pattern);
+    format!("/?{}", query.finish())
+}
+
+fn reading(row: &PatternRow) -> Markup {
+    html! {
+        @for (field, label) in texts(&row.tier) {
+            @if !text(row, field).is_empty() { h3 { (label) } p { (Shown(text(row, field), TEXT_CHARS_MAX)) } }
+        }
+    }
+}
+
+fn deleting(visitor: &Visitor, row: &PatternRow) -> Markup {
+    html! {
+        details.danger { summary { "Delete this pattern" }
+            form method="post" action={ (HERE) "/delete" } {
+                (visitor.token())
+                (hidden(row))
+                p.soft { "It is not shown to any agent any more. Runs keep what they were told." }
+                button { "Delete it" }
             }
         }
     }
@@ -114,11 +226,11 @@ fn form(visitor: &Visitor, row: &PatternRow) -> Markup {
             (visitor.token())
             (hidden(row))
             @for (field, label) in texts(&row.tier) {
-                label { (label) textarea name=(field) { (text(row, field)) } }
+                label { (label) textarea name=(field) maxlength=(TEXT_CHARS_MAX) { (editable(text(row, field))) } }
             }
-            label { "Compared with a run's situation, one a line" textarea name="context" { (row.context) } }
-            label { "Failure type" input name="failure_type" value=(row.failure_type.as_deref().unwrap_or_default()); }
-            div { button.main { "Save" } }
+            label { "Compared with a run's situation, one a line" textarea name="context" { (editable(&row.context)) } }
+            label { "Failure type" input name="failure_type" value=(editable(row.failure_type.as_deref().unwrap_or_default())); }
+            div.row { button.main { "Save" } a href=(HERE) { "Cancel" } }
         }
     }
 }
@@ -146,19 +258,9 @@ async fn put(app: &Shared, visitor: &Visitor, form: &Form) -> ApiResult<()> {
         return Ok(());
     }
     let path = Path((tier.to_owned(), id.to_owned()));
-    let _changed = api::change(
-        state,
-        caller,
-        path,
-        Query(read(json!({ "org_id": org }))?),
-        Body(read(about)?),
-    )
-    .await?;
+    let whose = Query(read(json!({ "org_id": org }))?);
+    let _changed = api::change(state, caller, path, whose, Body(read(about)?)).await?;
     Ok(())
-}
-
-fn read<T: serde::de::DeserializeOwned>(value: Value) -> ApiResult<T> {
-    serde_json::from_value(value).map_err(|error| ApiError::BadRequest(error.to_string()))
 }
 
 pub(super) async fn delete(State(app): State<Shared>, visitor: Visitor, form: Form) -> Response {

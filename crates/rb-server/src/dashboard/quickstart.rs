@@ -18,7 +18,7 @@ pub(super) async fn page(
 ) -> Response {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = host.map_or_else(|| app.config.listen.to_string(), str::to_owned);
-    let here = format!("http://{host}");
+    let here = app.config.public_url.clone().unwrap_or_else(|| format!("http://{host}"));
     let doors = [
         (
             "Claude Code, through the gateway",
@@ -45,6 +45,18 @@ pub(super) async fn page(
             ),
         ),
         (
+            "A harness in any language",
+            "One small call before each model call: what the last step did goes in, scores and guidance come back.",
+            format!(
+                "curl {here}/v1/monitor/runs/my-run/walk -H 'Authorization: Bearer <key>' \\\n  -H 'Content-Type: application/json' \\\n  -d '{{\"step_index\": 0, \"task\": \"Make the tests pass.\"}}'"
+            ),
+        ),
+        (
+            "One command",
+            "A gateway of its own for this command alone.",
+            "rb run -- claude".to_owned(),
+        ),
+        (
             "Recorded runs",
             "Without any server: a page of a transcript or a folder of them.",
             "rb report ~/.claude/projects/ -o report.html".to_owned(),
@@ -52,11 +64,12 @@ pub(super) async fn page(
     ];
     let body = html! {
         h1 { "Quickstart" }
-        p.lead { "Five doors, one engine. Choose the one that is nearest to your agent; its runs appear under " a href="/" { "Runs" } "." }
+        p.lead { "Several doors, one engine. Choose the one that is nearest to your agent; its runs appear under " a href="/" { "Runs" } "." }
         @for (what, why, lines) in &doors {
-            section { h2 { (what) } p.soft { (why) } pre tabindex="0" { (Shown(lines, 2_000)) } }
+            section { h2 { (what) } p.soft { (why) } pre tabindex="0" role="group" aria-label=(what) { (Shown(lines, 2_000)) } }
         }
-        p { "All routes: " a href="/docs" { "/docs" } }
+        section { h2 { "Further" } p { "Every route is described at " a href="/docs" { "/docs" } ". A key is needed where one exists; "
+            @if visitor.caller.is_operator() { a href="/ui/keys" { "Keys" } " makes one." } @else { "the operator makes one." } } }
     };
     layout::page(&visitor, "/ui/quickstart", "Quickstart", &body)
 }

@@ -1,4 +1,4 @@
-//! One run, as far as it has come; the script asks for it again when a step is stored.
+//! One run, as far as it has come, and a box to say something to the agent; the script draws what changes anew.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -6,24 +6,25 @@ use std::time::Duration;
 use axum::extract::{RawQuery, State};
 use axum::response::sse::{Event, KeepAlive};
 use axum::response::{IntoResponse as _, Response, Sse};
-use maud::html;
+use maud::{Markup, html};
+use rb_store::RunRow;
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::BroadcastStream;
 
+use super::form::{Form, field};
 use super::layout;
-use super::visitor::Visitor;
+use super::runs::address;
+use super::visitor::{Visitor, to};
+use crate::api::steer::say;
 use crate::app::Shared;
 use crate::error::{ApiError, ApiResult};
+use crate::hands;
 use crate::view;
+use crate::view::text::{Shown, grouped};
 
-/// A longer run shows its newest steps.
-const STEPS_MAX: u32 = 2_000;
+/// So many steps are shown at once; of a longer run the newest, and the others on pages of their own.
+const STEPS_MAX: u32 = 400;
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
-
-fn field(query: &str, wanted: &str) -> Option<String> {
-    let mut pairs = form_urlencoded::parse(query.as_bytes());
-    pairs.find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned())
-}
 
 pub(super) async fn page(
     State(app): State<Shared>,
@@ -38,18 +39,76 @@ async fn draw(app: &Shared, visitor: &Visitor, query: &str) -> ApiResult<Respons
     let run_id = field(query, "id").unwrap_or_default();
     let found = app.store.run(&scope, &run_id).await?;
     let row = found.ok_or(ApiError::NotFound("there is no such run"))?;
-    let steps_before = u32::try_from(row.step_count).unwrap_or(u32::MAX).saturating_sub(STEPS_MAX);
-    let steps = app.store.steps(&row.run, steps_before, STEPS_MAX).await?;
+    let count = u32::try_from(row.step_count).unwrap_or(u32::MAX);
+    let asked = field(query, "from").and_then(|from| from.parse().ok());
+    let from = asked.unwrap_or_else(|| count.saturating_sub(STEPS_MAX));
+    let steps = app.store.steps(&row.run, from, STEPS_MAX).await?;
     let drawn = view::stored(&row, &steps);
+    let is_live = row.finished_ms.is_none();
+    let between = html! {
+        @if is_live { (steering(app, visitor, &row)) }
+        div data-part="pages" { (pages(&row, from, count)) }
+    };
     let body = html! {
-        p { a href="/" { "All runs" }
-            @if row.finished_ms.is_none() {
-                span.live role="status" data-live-run=(row.run.run_id) data-live-org=(row.run.org) { "reload to see more" }
-            } }
-        @if steps_before > 0 { p.note { "The first " (steps_before) " steps are left out; " code { "rb report" } " shows them all." } }
-        (view::run(&drawn, ""))
+        nav.trail aria-label="Where this is" {
+            a href="/" { "Runs" }
+            @if is_live {
+                span.live role="status" data-live=(row.run.run_id) data-live-org=(row.run.org) { "reload to see more" }
+            }
+        }
+        (view::run_with(&drawn, "", &between))
     };
     Ok(layout::page(visitor, "/", &view::title(&drawn), &body))
+}
+
+/// The way to the other steps of a long run.
+fn pages(row: &RunRow, from: u32, count: u32) -> Markup {
+    let here = address(&row.run);
+    let (before, after) = (from.saturating_sub(STEPS_MAX), from.saturating_add(STEPS_MAX));
+    html! {
+        @if count > STEPS_MAX {
+            p.note { "Steps from " (grouped(from.into())) " on, of " (grouped(row.step_count)) ". "
+                @if from > 0 { a href={ (here) "&from=" (before) } rel="prev" { "Earlier" } " " }
+                @if after < count { a href={ (here) "&from=" (after) } rel="next" { "Later" } } }
+        }
+    }
+}
+
+/// The box to say something to the agent.
+fn steering(app: &Shared, visitor: &Visitor, row: &RunRow) -> Markup {
+    let waiting = app.hands.waiting(&row.run);
+    html! {
+        section.steer aria-labelledby="steer-title" {
+            h2 id="steer-title" { "Steer it by hand" }
+            form.stack method="post" action="/ui/run/steer" {
+                (visitor.token())
+                input type="hidden" name="id" value=(row.run.run_id);
+                input type="hidden" name="org" value=(row.run.org);
+                label { "What the agent should know, with its next model call"
+                    textarea name="text" maxlength=(hands::CHARS_MAX) rows="2" required {} }
+                div.row { button.main { "Say it" }
+                    span.soft { "Reaches agents behind the gateway, the walk, and " code { "evaluate" } " with a run id." } }
+            }
+            div data-part="waiting" role="status" {
+                @if !waiting.is_empty() {
+                    p.soft { "Waits for the next model call:" }
+                    @for words in &waiting { blockquote { (Shown(words, hands::CHARS_MAX)) } }
+                }
+            }
+        }
+    }
+}
+
+pub(super) async fn steer(State(app): State<Shared>, visitor: Visitor, form: Form) -> Response {
+    let said = async {
+        visitor.check(&form)?;
+        let org = Some(form.get("org"));
+        say(&app, &visitor.caller, (org, None), form.get("id"), form.get("text")).await
+    };
+    match said.await {
+        Ok((run, _)) => to(&format!("{}#steer-title", address(&run))),
+        Err(error) => layout::problem(error),
+    }
 }
 
 /// Every stored step that the visitor may see, as it is stored.

@@ -1,5 +1,7 @@
 //! The list of runs: filters, search, and pages that begin where the last one ended.
 
+use std::collections::BTreeSet;
+
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use maud::{Markup, html};
@@ -10,11 +12,15 @@ use super::layout;
 use super::visitor::Visitor;
 use crate::app::Shared;
 use crate::clock::{iso, now_ms};
-use crate::view::text::{Shown, grouped, line, name};
-use crate::view::{bar, or_dash, outcome};
+use crate::view::text::{Shown, ago, dollars, grouped, line, name};
+use crate::view::{bar, outcome};
 
 const PAGE_RUNS: u32 = 50;
 const DAY_MS: i64 = 86_400_000;
+/// A run that was heard of within this time is shown as running.
+const RUNNING_MS: i64 = 120_000;
+/// So many monitors are named in a row.
+const NAMED_MAX: usize = 3;
 
 /// What the address asks for, as it stands in the form.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -24,6 +30,8 @@ struct Asked {
     model: String,
     outcome: String,
     fired: String,
+    pattern: String,
+    key: String,
     days: String,
     after: Option<RunAfter>,
 }
@@ -40,6 +48,8 @@ impl Asked {
                 "model" => value.clone_into(&mut asked.model),
                 "outcome" => value.clone_into(&mut asked.outcome),
                 "fired" => value.clone_into(&mut asked.fired),
+                "pattern" => value.clone_into(&mut asked.pattern),
+                "key" => value.clone_into(&mut asked.key),
                 "days" => value.clone_into(&mut asked.days),
                 "after_ms" => at = value.parse().ok(),
                 "after_org" => value.clone_into(&mut org),
@@ -61,6 +71,8 @@ impl Asked {
             model: some(&self.model),
             outcome: OutcomeClass::ALL.into_iter().find(|class| class.name() == self.outcome),
             fired: some(&self.fired),
+            pattern: some(&self.pattern),
+            key_name: some(&self.key),
             text: some(&self.q),
             since_ms: since.map(|days| now_ms() - days * DAY_MS),
             after: self.after.clone(),
@@ -69,18 +81,25 @@ impl Asked {
         }
     }
 
-    /// The address of the page after this run.
-    fn next(&self, last: &RunRow) -> String {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        let kept = [
+    /// What was asked for, by the names in the address.
+    fn kept(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let all = [
             ("q", &self.q),
             ("agent", &self.agent),
             ("model", &self.model),
             ("outcome", &self.outcome),
             ("fired", &self.fired),
+            ("pattern", &self.pattern),
+            ("key", &self.key),
             ("days", &self.days),
         ];
-        query.extend_pairs(kept.iter().filter(|(_, value)| !value.is_empty()));
+        all.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, it)| (name, it.as_str()))
+    }
+
+    /// The address of the page after this run.
+    fn next(&self, last: &RunRow) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(self.kept());
         query.append_pair("after_ms", &last.started_ms.to_string());
         query.append_pair("after_org", &last.run.org);
         query.append_pair("after_id", &last.run.run_id);
@@ -100,32 +119,45 @@ pub(super) async fn page(
         Err(error) => return layout::problem(error.into()),
     };
     let is_full = runs.len() == PAGE_RUNS as usize;
+    let is_filtered = asked.kept().next().is_some();
     let body = html! {
-        h1 { "Runs" }
-        (filters(&asked))
-        @if runs.is_empty() {
-            p.note { "No run fits. " a href="/ui/quickstart" { "Watch an agent" } " to see its runs here." }
-        } @else {
-            div.scroll tabindex="0" { (table(&runs)) }
+        div.title-row {
+            h1 { "Runs" }
+            @if asked.after.is_none() { span.live role="status" data-live="*" data-live-org="" { "reload to see more" } }
         }
-        @if let Some(last) = runs.last().filter(|_| is_full) {
-            p.next { a href=(asked.next(last)) rel="next" { "Older runs" } }
+        (filters(&asked, &runs))
+        div data-part="runs" {
+            @if runs.is_empty() {
+                @if is_filtered { p.note { "No run fits. " a href="/" { "Show all runs" } } }
+                @else { p.note { "There are no runs yet. " a href="/ui/quickstart" { "Watch an agent" } " to see its runs here." } }
+            } @else {
+                div.scroll tabindex="0" role="group" aria-label="Runs, newest first" { (table(&runs, now_ms())) }
+            }
+            @if let Some(last) = runs.last().filter(|_| is_full) {
+                p.next { a href=(asked.next(last)) rel="next" { "Older runs" } }
+            }
         }
     };
     layout::page(&visitor, "/", "Runs", &body)
 }
 
-fn filters(asked: &Asked) -> Markup {
+fn filters(asked: &Asked, runs: &[RunRow]) -> Markup {
     let option = |value: &str, words: &str, chosen: &str| {
         html! {
             option value=(value) selected[value == chosen] { (words) }
         }
     };
+    // What this page shows is what one is most likely to ask for.
+    let agents: BTreeSet<&str> = runs.iter().map(|run| run.agent_name.as_str()).collect();
+    let models: BTreeSet<&str> = runs.iter().map(|run| run.model.as_str()).collect();
     html! {
-        form.filter method="get" action="/" role="search" {
-            label { "Search" input type="search" name="q" value=(asked.q) placeholder="id, task or agent"; }
-            label { "Agent" input name="agent" value=(asked.agent) size="12"; }
-            label { "Model" input name="model" value=(asked.model) size="14"; }
+        form.filter method="get" action="/" role="search" aria-label="Runs" {
+            label.grow { "Search" input type="search" name="q" value=(asked.q) placeholder="id, task or agent"; }
+            label { "Agent" input name="agent" value=(asked.agent) list="agents" autocomplete="off"; }
+            label { "Model" input name="model" value=(asked.model) list="models" autocomplete="off"; }
+            @for (id, names) in [("agents", agents), ("models", models)] {
+                datalist id=(id) { @for name in names.into_iter().filter(|name| !name.is_empty()) { option value=(line(name, 200)) {} } }
+            }
             label { "Outcome" select name="outcome" {
                 (option("", "any", &asked.outcome))
                 @for class in OutcomeClass::ALL { (option(class.name(), class.name(), &asked.outcome)) }
@@ -139,7 +171,11 @@ fn filters(asked: &Asked) -> Markup {
                     (option(value, words, &asked.days))
                 }
             } }
-            button { "Show" }
+            @for (field, label, value) in [("pattern", "Pattern", &asked.pattern), ("key", "Key", &asked.key)] {
+                @if !value.is_empty() { label { (label) input name=(field) value=(value); } }
+            }
+            div.buttons { button.main { "Show" }
+                @if asked.kept().next().is_some() { a href="/" { "Reset" } } }
         }
     }
 }
@@ -151,29 +187,48 @@ pub(super) fn address(run: &RunKey) -> String {
     format!("/ui/run?{}", query.finish())
 }
 
-fn table(runs: &[RunRow]) -> Markup {
+/// Runs as a table, at a time.
+pub(super) fn table(runs: &[RunRow], now_ms: i64) -> Markup {
     html! {
-        table.runs {
-            thead { tr { th { "run" } th { "outcome" } th { "peak" } th { "fired" } th.right { "steps" } th { "model" } th { "began" } } }
-            tbody {
-                @for run in runs {
-                    @let title = if run.task.trim().is_empty() { &run.run.run_id } else { &run.task };
-                    @let began: String = iso(run.started_ms).chars().take(16).map(|c| if c == 'T' { ' ' } else { c }).collect();
-                    tr {
-                        td.what {
-                            a href=(address(&run.run)) { (Shown(&line(title, 90), 91)) }
-                            div.soft { (name(&run.run.run_id)) @if !run.agent_name.is_empty() { " · " (name(&run.agent_name)) } }
-                        }
-                        td { (outcome(run.outcome.as_deref())) }
-                        td { (bar(run.score_peak, "fill-hot", &format!("{:.2}", run.score_peak))) }
-                        td { @for monitor in run.fired.keys() { span.mark.hot { (name(monitor)) } " " } }
-                        td.right { (grouped(run.step_count)) }
-                        td { (or_dash(&run.model)) }
-                        td.soft { (began) }
-                    }
-                }
-            }
+        table.runs.cards {
+            thead { tr { th { "run" } th { "outcome" } th { "peak" } th { "fired" } th.right { "steps" } th.right { "cost" } th.right { "began" } } }
+            tbody { @for run in runs { (row(run, now_ms)) } }
         }
+    }
+}
+
+fn row(run: &RunRow, now_ms: i64) -> Markup {
+    let title = if run.task.trim().is_empty() { &run.run.run_id } else { &run.task };
+    let is_running = run.outcome.is_none() && now_ms - run.seen_ms < RUNNING_MS;
+    let mut fired: Vec<_> = run.fired.iter().collect();
+    fired.sort_by_key(|(_, steps)| std::cmp::Reverse(**steps));
+    let more = fired.len().saturating_sub(NAMED_MAX);
+    html! {
+        tr {
+            td.what {
+                a href=(address(&run.run)) { (Shown(&line(title, 90), 91)) }
+                div.soft { (name(&line(&run.run.run_id, 60)))
+                    @for said in [&run.agent_name, &run.model] { @if !said.is_empty() { " · " (name(&line(said, 60))) } } }
+            }
+            td { @if is_running { span.outcome.running { "running" } } @else { (outcome(run.outcome.as_deref())) } }
+            td data-name="peak" { (bar(run.score_peak, heat(run.score_peak), &format!("{:.2}", run.score_peak))) }
+            td.chips { @for (monitor, _) in fired.iter().take(NAMED_MAX) { span.mark.hot { (name(monitor)) } " " }
+                @if more > 0 { span.mark { "+" (more) } } }
+            td.right data-name="steps" { (grouped(run.step_count)) }
+            td.right data-name="cost" { @if run.cost_usd > 0.0 { (dollars(run.cost_usd)) } @else { span.soft { "–" } } }
+            td.right.soft.when { time datetime=(iso(run.started_ms)) title=(iso(run.started_ms)) { (ago(now_ms - run.started_ms)) } }
+        }
+    }
+}
+
+/// How a composite looks.
+fn heat(score: f64) -> &'static str {
+    if score < 0.35 {
+        "fill-calm"
+    } else if score < 0.6 {
+        "fill-warm"
+    } else {
+        "fill-hot"
     }
 }
 
@@ -183,7 +238,13 @@ mod tests {
 
     #[test]
     fn an_address_says_the_same_again() {
-        let asked = Asked { q: "a&b=c".to_owned(), fired: "streak".to_owned(), ..Asked::default() };
+        let asked = Asked {
+            q: "a&b=c".to_owned(),
+            fired: "streak".to_owned(),
+            pattern: "e1:x y".to_owned(),
+            key: "ci".to_owned(),
+            ..Asked::default()
+        };
         let last = RunRow {
             run: RunKey { org: "o/1".to_owned(), run_id: "r ü".to_owned() },
             started_ms: 7,

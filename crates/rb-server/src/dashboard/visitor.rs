@@ -3,12 +3,7 @@
 //! A session is a random name in a cookie that no script can read and no other site can send. The key that it stands
 //! for stays in memory and is looked at on every request, so a revoked key ends its sessions.
 
-use std::collections::HashMap;
-use std::fmt::Write as _;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
-use axum::extract::{FromRequestParts, State};
+use axum::extract::{FromRequestParts, RawQuery, State};
 use axum::http::header::{COOKIE, LOCATION, SET_COOKIE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
@@ -16,79 +11,16 @@ use axum::response::{IntoResponse as _, Response};
 use maud::{Markup, html};
 use subtle::ConstantTimeEq as _;
 
-use super::form::Form;
+use super::form::{self, Form};
 use super::layout;
+use super::sessions::{IDLE_MAX, Who};
 use crate::app::Shared;
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 
 const COOKIE_NAME: &str = "rb_session";
 const FIELD: &str = "csrf";
-/// A session that was not used for so long is over.
-const IDLE_MAX: Duration = Duration::from_hours(12);
-/// More sessions than this are not kept: the oldest goes.
-const SESSIONS_MAX: usize = 1_000;
-
-/// Whoever is signed in.
-pub(crate) struct Sessions {
-    open: Mutex<HashMap<String, Session>>,
-    /// The token of forms while the server needs no key.
-    token: Option<String>,
-}
-
-#[derive(Clone)]
-struct Session {
-    secret: String,
-    token: String,
-    used: Instant,
-}
-
-/// A name that nobody can guess; `None` if the machine has no chance to give.
-fn random() -> Option<String> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).ok()?;
-    let mut name = String::with_capacity(64);
-    for byte in bytes {
-        let _ = write!(name, "{byte:02x}"); // a string takes it
-    }
-    Some(name)
-}
-
-impl Default for Sessions {
-    fn default() -> Self {
-        Self { open: Mutex::default(), token: random() }
-    }
-}
-
-impl Sessions {
-    fn begin(&self, secret: &str) -> Option<String> {
-        let (name, token) = (random()?, random()?);
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|_, session| session.used.elapsed() < IDLE_MAX);
-        if open.len() >= SESSIONS_MAX {
-            let oldest = open.iter().min_by_key(|(_, session)| session.used);
-            if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
-                open.remove(&oldest);
-            }
-        }
-        open.insert(
-            name.clone(),
-            Session { secret: secret.to_owned(), token, used: Instant::now() },
-        );
-        Some(name)
-    }
-
-    fn get(&self, name: &str) -> Option<Session> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let session = open.get_mut(name).filter(|session| session.used.elapsed() < IDLE_MAX)?;
-        session.used = Instant::now();
-        Some(session.clone())
-    }
-
-    fn end(&self, name: &str) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
-    }
-}
+const TOO_SOON: &str = "too many attempts; wait a minute and try again";
 
 /// Someone who may look.
 pub(super) struct Visitor {
@@ -120,8 +52,12 @@ impl FromRequestParts<Shared> for Visitor {
 
     async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Response> {
         let session = cookie(&parts.headers).and_then(|name| app.sessions.get(&name));
-        let secret = session.as_ref().map(|session| session.secret.as_str());
-        match app.keys.caller(secret, &*app.store).await {
+        let caller = match session.as_ref().map(|session| &session.who) {
+            Some(Who::Link) => Ok(Caller::by_link()),
+            Some(Who::Key(secret)) => app.keys.caller(Some(secret), &*app.store).await,
+            None => app.keys.caller(None, &*app.store).await,
+        };
+        match caller {
             Ok(caller) => {
                 let is_signed_in = session.is_some();
                 let token =
@@ -142,6 +78,20 @@ fn cookie(headers: &HeaderMap) -> Option<String> {
     pairs.find(|(name, _)| *name == COOKIE_NAME).map(|(_, value)| value.to_owned())
 }
 
+/// What the browser keeps; over https it never sends it in the clear.
+fn kept(app: &Shared, headers: &HeaderMap, name: &str, seconds: u64) -> String {
+    let secure = if is_https(app, headers) { "; Secure" } else { "" };
+    format!("{COOKIE_NAME}={name}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
+}
+
+/// Whether people reach us over https: the operator says so, or whoever stands before us.
+fn is_https(app: &Shared, headers: &HeaderMap) -> bool {
+    let forwarded = headers.get("x-forwarded-proto").and_then(|value| value.to_str().ok());
+    let forwarded = forwarded.and_then(|value| value.split(',').next());
+    app.config.public_url.as_ref().is_some_and(|url| url.starts_with("https://"))
+        || forwarded.is_some_and(|value| value.trim().eq_ignore_ascii_case("https"))
+}
+
 /// Sends the browser elsewhere.
 pub(super) fn to(path: &str) -> Response {
     (StatusCode::SEE_OTHER, [(LOCATION, path)], "See the other page.").into_response()
@@ -153,33 +103,61 @@ pub(super) async fn sign_in_page() -> Response {
 
 fn asking(status: StatusCode, said: &str) -> Response {
     let body = html! {
-        h1 { "ReasonBlocks" }
-        p.lead { "Sign in with a key of this server. " code { "rb keys create" } " makes one." }
-        @if !said.is_empty() { p.notice role="alert" { (said) } }
-        form.stack method="post" action="/ui/sign-in" {
-            label { "Key" input type="password" name="key" autocomplete="current-password" required autofocus; }
-            div { button.main { "Sign in" } }
+        div.door {
+            h1 { "ReasonBlocks" }
+            p.lead { "Sign in with a key of this server. " code { "rb keys create" } " makes one, and the server prints a link that works once when it starts." }
+            @if !said.is_empty() { p.notice role="alert" { (said) } }
+            form.stack method="post" action="/ui/sign-in" {
+                label { "Key" input type="password" name="key" autocomplete="current-password" required autofocus; }
+                div { button.main { "Sign in" } }
+            }
         }
     };
     layout::bare(status, "Sign in", &body)
 }
 
-pub(super) async fn sign_in(State(app): State<Shared>, form: Form) -> Response {
+/// Opens a session and sends the browser to the runs.
+fn welcome(app: &Shared, headers: &HeaderMap, who: Who) -> Response {
+    match app.sessions.begin(who) {
+        Some(name) => {
+            let cookie = kept(app, headers, &name, IDLE_MAX.as_secs());
+            ([(SET_COOKIE, cookie)], to("/")).into_response()
+        }
+        None => layout::problem(ApiError::Internal),
+    }
+}
+
+pub(super) async fn sign_in(State(app): State<Shared>, headers: HeaderMap, form: Form) -> Response {
+    if app.sessions.is_too_soon() {
+        return asking(StatusCode::TOO_MANY_REQUESTS, TOO_SOON);
+    }
     let secret = form.get("key");
     match app.keys.caller(Some(secret), &*app.store).await {
-        Ok(_) => match app.sessions.begin(secret) {
-            Some(name) => {
-                let cookie = format!(
-                    "{COOKIE_NAME}={name}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}",
-                    IDLE_MAX.as_secs()
-                );
-                ([(SET_COOKIE, cookie)], to("/")).into_response()
-            }
-            None => layout::problem(ApiError::Internal),
-        },
-        Err(ApiError::Unauthorized(said)) => asking(StatusCode::UNAUTHORIZED, said),
+        Ok(_) => welcome(&app, &headers, Who::Key(secret.to_owned())),
+        Err(ApiError::Unauthorized(said)) => {
+            app.sessions.note_failure();
+            asking(StatusCode::UNAUTHORIZED, said)
+        }
         Err(error) => layout::problem(error),
     }
+}
+
+/// The link that the server printed when it started.
+pub(super) async fn enter(
+    State(app): State<Shared>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Response {
+    if app.sessions.is_too_soon() {
+        return asking(StatusCode::TOO_MANY_REQUESTS, TOO_SOON);
+    }
+    let given = form::field(&query.unwrap_or_default(), "link").unwrap_or_default();
+    if app.sessions.take_link(&given) {
+        return welcome(&app, &headers, Who::Link);
+    }
+    app.sessions.note_failure();
+    let said = "This link was used or is too old. Start the server again for a new one, or sign in with a key.";
+    asking(StatusCode::UNAUTHORIZED, said)
 }
 
 pub(super) async fn sign_out(
@@ -194,6 +172,5 @@ pub(super) async fn sign_out(
     if let Some(name) = cookie(&headers) {
         app.sessions.end(&name);
     }
-    let gone = format!("{COOKIE_NAME}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0");
-    ([(SET_COOKIE, gone)], to("/")).into_response()
+    ([(SET_COOKIE, kept(&app, &headers, "", 0))], to("/")).into_response()
 }

@@ -235,6 +235,7 @@ impl Gateway {
             model: chat.model().into_owned(),
             framework: "gateway".to_owned(),
             parent: parent.clone(),
+            key_name: incoming.caller.key_name.to_string(),
             metadata,
             ..RunStart::default()
         }

@@ -213,8 +213,10 @@ impl Here<'_> {
     ) -> Verdict {
         let (app, gateway, run) = (self.app, &self.app.gateway, self.run);
         let model = self.chat.model().into_owned();
+        let is_open = self.incoming.mode == Mode::Steer && !lock(self.conversation).ledger.is_blown;
         let mut rows = self.new_rows(continuity);
         let newest = rows.pop();
+        let mut words = Vec::new();
         for mut earlier in rows {
             live.read(&mut earlier);
             gateway.record_step(app, earlier);
@@ -226,7 +228,8 @@ impl Here<'_> {
                     ask = ask.with_wrap_up(text);
                 }
                 let found = self.found(&ask, &model).await;
-                live.plan(ask, &found, &model, &mut row);
+                words = if is_open { app.hands.take(run) } else { Vec::new() };
+                live.plan(ask, &found, &words, &model, &mut row);
                 row
             }
             // The same call again: what was told for it still stands.
@@ -236,13 +239,13 @@ impl Here<'_> {
         };
         row.model.clone_from(&model);
         if let Some(Stop::TokenBudget { used, limit }) = live.told().and_then(|plan| plan.stop) {
+            app.hands.put_back(run, words);
             gateway.save(run, &lock(self.conversation));
             gateway.record_step(app, row);
             let why = format!("the token budget of this run is used up: {used} of {limit}");
             return Verdict::Refused { status: 429, why };
         }
         let mut conversation = lock(self.conversation);
-        let is_open = self.incoming.mode == Mode::Steer && !conversation.ledger.is_blown;
         let told = live.told().filter(|_| is_open);
         let text =
             told.and_then(|plan| plan.fragment.as_ref()).map(|text| text.as_str().to_owned());
@@ -263,7 +266,8 @@ impl Here<'_> {
         drop(conversation);
         gateway.record_step(app, row.clone());
         let is_continued = matches!(continuity, Continuity::Continues { .. } | Continuity::Retry);
-        Verdict::Watched(Box::new(Watched::step(self.incoming, row, made, served, is_continued)))
+        let step = Watched::step(self.incoming, row, made, served, is_continued);
+        Verdict::Watched(Box::new(step.with_words(words)))
     }
 
     /// What the library has for a call. Its standing rules are left out unless they are wanted.

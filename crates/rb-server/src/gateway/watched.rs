@@ -44,6 +44,8 @@ pub(super) struct Watched {
     model: String,
     upstream: String,
     row: StepRow,
+    /// What people say to the agent with this request.
+    words: Vec<String>,
     /// It stands beside the conversation: it costs, and is no step.
     is_aside: bool,
     planted: Option<Planted>,
@@ -69,12 +71,18 @@ impl Watched {
             model,
             upstream: incoming.upstream.to_owned(),
             row,
+            words: Vec::new(),
             is_aside: false,
             planted: change.planted,
             is_steered: change.is_steered,
             is_continued,
             begun: Instant::now(),
         }
+    }
+
+    /// The same with what people say to the agent.
+    pub(super) fn with_words(self, words: Vec<String>) -> Self {
+        Self { words, ..self }
     }
 
     /// A request beside the conversation of a run.
@@ -114,6 +122,7 @@ impl Watched {
         if let Some(live) = turn.as_mut() {
             live.untell();
         }
+        app.hands.put_back(&self.row.run, std::mem::take(&mut self.words));
         self.row.injections.clear();
         self.row.injection_sources.clear();
         self.row.intervention_texts.clear();

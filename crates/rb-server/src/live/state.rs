@@ -128,6 +128,7 @@ impl Live {
                 if let Some(text) = kept.wrap_up.clone() {
                     ask = ask.with_wrap_up(text);
                 }
+                let ask = ask.with_words(&kept.words);
                 self.told = Some(self.run.plan(ask, kept.found(), &kept.model));
             }
         }
@@ -168,16 +169,17 @@ impl Live {
         ask
     }
 
-    /// Second stage: what to do with the next call, written into the row too.
+    /// Second stage: what to do with the next call, written into the row too. `words` are what people say to the agent.
     pub(crate) fn plan(
         &mut self,
         ask: Ask,
         found: &Found,
+        words: &[String],
         model: &str,
         row: &mut StepRow,
     ) -> &Plan {
-        row.replay = Replay::new(model, found, ask.wrap_up()).write();
-        let plan = self.run.plan(ask, found.clone(), model);
+        row.replay = Replay::new(model, found, ask.wrap_up(), words).write();
+        let plan = self.run.plan(ask.with_words(words), found.clone(), model);
         row.injections = plan.shown().iter().map(|item| item.preview(PREVIEW_CHARS_MAX)).collect();
         row.injection_sources =
             plan.shown().iter().map(|item| item.source().name().to_owned()).collect();
@@ -314,7 +316,7 @@ mod tests {
     }
 
     /// A step of a made-up run: told or walked, with what the look-ups gave.
-    fn event() -> impl Strategy<Value = (StepRow, Option<Found>)> {
+    fn event() -> impl Strategy<Value = (StepRow, Option<(Found, Vec<String>)>)> {
         let text = |text: &str| text.to_owned();
         let rule = PatternBody::E3 { instruction: text("Cite."), meta_reasoning_prompt: None };
         let known = PatternBody::E1 {
@@ -330,6 +332,7 @@ mod tests {
                 Lookup::Answered(vec![Pattern { id: text("p"), body }]),
             ])
         };
+        let said = prop::sample::select(vec![vec![], vec![text("Look at the lexer.")]]);
         let thoughts = vec![
             "",
             "(first call)",
@@ -344,7 +347,7 @@ mod tests {
             prop::sample::select(vec!["1 failed: AssertionError", "ok", ""]),
             any::<bool>(),
             0..2_000_u64,
-            prop::option::weighted(0.7, (answers(known), answers(rule))),
+            prop::option::weighted(0.7, (answers(known), answers(rule), said)),
         )
             .prop_map(|(thought, action, input, seen, is_error, total, walked)| {
                 let row = StepRow {
@@ -357,7 +360,8 @@ mod tests {
                     tokens: Tokens { total, ..Tokens::default() },
                     ..StepRow::default()
                 };
-                (row, walked.map(|(e1, e3)| Found { e1, e3, ..Found::NOTHING }))
+                let found = |(e1, e3, said): (_, _, _)| (Found { e1, e3, ..Found::NOTHING }, said);
+                (row, walked.map(found))
             })
     }
 
@@ -383,9 +387,9 @@ mod tests {
                     let mut row = row.clone();
                     match &found {
                         None => live.read(&mut row),
-                        Some(found) => {
+                        Some((found, said)) => {
                             let ask = live.ask(&mut row);
-                            live.plan(ask, found, "claude-sonnet", &mut row);
+                            live.plan(ask, found, said, "claude-sonnet", &mut row);
                         }
                     }
                     (row, format!("{:?} {:?}", live.told, live.budget_used()))

@@ -109,7 +109,7 @@ pub(super) fn chart(run: &RunView<'_>, link: &dyn Fn(&StepView<'_>) -> Option<St
     let height = y + AXIS;
     let width = columns.end().max(LABELS + 160.0) + 8.0;
     html! {
-        svg.chart viewBox={ "0 0 " (At(width)) " " (At(height)) } width=(At(width)) height=(At(height)) role="img"
+        svg.chart viewBox={ "0 0 " (At(width)) " " (At(height)) } width=(At(width)) height=(At(height)) role="group"
             aria-label=(words(run)) {
             @for row in &rows { (row) }
             (links(&columns, height, link))

@@ -127,7 +127,7 @@ pub fn index(heading: &str, runs: &[Listed], bodies: &[Markup]) -> Markup {
         section {
             h2 { "Runs, the worst first" }
             @if runs.len() > ROWS_MAX { p.note { "The worst " (counted(ROWS_MAX, "run")) " of all." } }
-            div.scroll tabindex="0" { (table(&runs[..runs.len().min(ROWS_MAX)])) }
+            div.scroll tabindex="0" role="group" aria-label="Runs" { (table(&runs[..runs.len().min(ROWS_MAX)])) }
             @if bodies.len() < runs.len() {
                 p.soft { "The worst " (counted(bodies.len(), "run")) " can be read below; name a file to see another one." }
             }
@@ -138,7 +138,7 @@ pub fn index(heading: &str, runs: &[Listed], bodies: &[Markup]) -> Markup {
 
 fn comparison(groups: &BTreeMap<(&str, &str), Group>) -> Markup {
     html! {
-        div.scroll tabindex="0" {
+        div.scroll tabindex="0" role="group" aria-label="Agents and models" {
             table {
                 thead { tr { th { "agent" } th { "model" } th.right { "runs" } th { "succeeded" } th { "fired in" }
                     th { "mean peak" } th.right { "steps a run" } th.right { "tokens" } th.right { "cost" } } }
@@ -165,7 +165,7 @@ fn comparison(groups: &BTreeMap<(&str, &str), Group>) -> Markup {
     }
 }
 
-pub(crate) fn or_dash(text: &str) -> Markup {
+fn or_dash(text: &str) -> Markup {
     html! { @if text.is_empty() { span.soft { "–" } } @else { (name(text)) } }
 }
 

@@ -25,12 +25,12 @@ use std::borrow::Cow;
 
 use rb_engine::fsm::State;
 
+pub(crate) use index::bar;
 pub use index::{Listed, index};
-pub(crate) use index::{bar, or_dash};
 pub use judged::judged;
 pub use maud::Markup;
 pub use page::page;
-pub(crate) use run::outcome;
+pub(crate) use run::{outcome, run_with};
 pub use run::{run, title};
 pub use stored::stored;
 pub use text::{grouped, is_invisible};

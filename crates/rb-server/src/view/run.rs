@@ -29,6 +29,11 @@ pub(crate) fn outcome(outcome: Option<&str>) -> Markup {
 
 /// The run as a part of a page. `scope` begins all its anchors, so several runs fit into one page.
 pub fn run(view: &RunView<'_>, scope: &str) -> Markup {
+    run_with(view, scope, &html! {})
+}
+
+/// The same with something between the facts and what happened. Parts that change while a run goes on have a name.
+pub(crate) fn run_with(view: &RunView<'_>, scope: &str, between: &Markup) -> Markup {
     let written = steps::written(view);
     let link = |step: &StepView<'_>| {
         written.contains(&step.index).then(|| format!("#{}", steps::anchor(scope, step.index)))
@@ -36,7 +41,7 @@ pub fn run(view: &RunView<'_>, scope: &str) -> Markup {
     let quiet = chart::quiet(view);
     html! {
         article.run id={ (scope) "run" } {
-            header.head {
+            header.head data-part="head" {
                 p.kicker {
                     (name(&view.name))
                     @for part in [&view.agent, &view.model, &view.place] {
@@ -48,12 +53,14 @@ pub fn run(view: &RunView<'_>, scope: &str) -> Markup {
                 (facts(view))
             }
             (task(view))
-            (story(view, scope))
-            @if !view.steps.is_empty() {
-                section {
+            (between)
+            div data-part="story" { (story(view, scope)) }
+            div data-part="steps" {
+                @if view.steps.is_empty() { p.note { "Nothing is known of its steps." } }
+                @else { section {
                     h2 { "Step by step" }
                     figure {
-                        div.scroll tabindex="0" { (chart::chart(view, &link)) }
+                        div.scroll tabindex="0" role="group" aria-label="The run as a picture" { (chart::chart(view, &link)) }
                         figcaption {
                             (legend())
                             @if !quiet.is_empty() {
@@ -63,8 +70,8 @@ pub fn run(view: &RunView<'_>, scope: &str) -> Markup {
                         }
                     }
                     (steps::steps(view, &written, scope))
-                }
-            } @else { p.note { "Nothing is known of its steps." } }
+                } }
+            }
         }
     }
 }

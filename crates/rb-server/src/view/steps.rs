@@ -68,8 +68,8 @@ fn fold(run: &RunView<'_>, step: &StepView<'_>, written: &HashSet<u32>, scope: &
                 (part("user", &step.user_input))
                 (part("thought", &step.thought))
                 @if !step.action.is_empty() || !step.input.is_empty() {
-                    section { h4 { "action " code { (name(&step.action)) } }
-                        @if !step.input.trim().is_empty() { pre tabindex="0" { (Shown(&step.input, TEXT_CHARS_MAX)) } } }
+                    section { h3 { "action " code { (name(&step.action)) } }
+                        @if !step.input.trim().is_empty() { pre tabindex="0" role="group" aria-label="what the tool was given" { (Shown(&step.input, TEXT_CHARS_MAX)) } } }
                 }
                 (part(if step.is_error { "observation (an error)" } else { "observation" }, &step.observation))
                 (reasons(step, written, scope))
@@ -82,7 +82,7 @@ fn fold(run: &RunView<'_>, step: &StepView<'_>, written: &HashSet<u32>, scope: &
 fn part(what: &str, text: &str) -> Markup {
     html! {
         @if !text.trim().is_empty() {
-            section { h4 { (what) } pre tabindex="0" { (Shown(text.trim_end(), TEXT_CHARS_MAX)) } }
+            section { h3 { (what) } pre tabindex="0" role="group" aria-label=(what) { (Shown(text.trim_end(), TEXT_CHARS_MAX)) } }
         }
     }
 }
@@ -92,7 +92,7 @@ fn reasons(step: &StepView<'_>, written: &HashSet<u32>, scope: &str) -> Markup {
     html! {
         @for seen in &step.evidence {
             section.evidence {
-                h4 { (name(&seen.monitor)) span.soft { " reads " (format!("{:.2}", seen.score)) } }
+                h3 { (name(&seen.monitor)) span.soft { " reads " (format!("{:.2}", seen.score)) } }
                 p { (Shown(&seen.text, TEXT_CHARS_MAX)) }
                 @if !seen.steps.is_empty() {
                     p.soft { "about "
@@ -106,10 +106,10 @@ fn reasons(step: &StepView<'_>, written: &HashSet<u32>, scope: &str) -> Markup {
             }
         }
         @for (by, text) in &step.said {
-            section.said { h4 { "said to the agent " span.soft { "(" (name(by)) ")" } } blockquote { (Shown(text, TEXT_CHARS_MAX)) } }
+            section.said { h3 { "said to the agent " span.soft { "(" (name(by)) ")" } } blockquote { (Shown(text, TEXT_CHARS_MAX)) } }
         }
         @if let Some(text) = step.would_say.as_ref().filter(|_| step.said.is_empty()) {
-            section.said { h4 { "would have been said" } blockquote { (Shown(text, TEXT_CHARS_MAX)) } }
+            section.said { h3 { "would have been said" } blockquote { (Shown(text, TEXT_CHARS_MAX)) } }
         }
     }
 }

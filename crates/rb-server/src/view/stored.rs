@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use rb_engine::fsm::{Fsm, Limits};
+use rb_engine::guidance::HAND_LEAD;
 use rb_engine::monitors::ALL;
 use rb_engine::record::FIRST_CALL;
 use rb_engine::score;
@@ -78,7 +79,10 @@ fn step(row: &StepRow) -> StepView<'_> {
 
 /// The full words where they were kept, and what else was injected as far as it was told.
 fn said(row: &StepRow) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
-    let full = row.intervention_texts.iter().map(|text| ("advice", text.as_str()));
+    let full = row.intervention_texts.iter().map(|text| {
+        let by = if text.starts_with(HAND_LEAD) { "by hand" } else { "advice" };
+        (by, text.as_str())
+    });
     let sources =
         row.injection_sources.iter().map(String::as_str).chain(std::iter::repeat("guidance"));
     let rest = row.injections.iter().zip(sources).filter(|(preview, _)| {

@@ -44,6 +44,11 @@ pub fn is_invisible(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// A text to be edited: without what cannot be seen, which nobody would miss.
+pub(crate) fn editable(text: &str) -> String {
+    text.chars().filter(|c| !is_invisible(*c)).collect()
+}
+
 /// The first words of a text, on one line.
 pub(crate) fn line(text: &str, chars_max: usize) -> String {
     let mut line = String::new();
@@ -109,6 +114,17 @@ pub(crate) fn duration(ms: i64) -> String {
     }
 }
 
+/// How long ago something was.
+pub(crate) fn ago(ms: i64) -> String {
+    let minutes = ms / 60_000;
+    match minutes {
+        ..1 => "just now".to_owned(),
+        1..60 => format!("{minutes} min ago"),
+        60..1_440 => format!("{} h ago", minutes / 60),
+        _ => format!("{} d ago", minutes / 1_440),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,6 +144,7 @@ mod tests {
 
     #[test]
     fn numbers_read_well() {
+        assert_eq!(editable("a\u{202e}b\n\u{1b}c"), "ab\nc");
         assert_eq!(line(" a\n b  c", 9), "a b c");
         assert_eq!(line("abc def", 5), "abc d…");
         assert_eq!((grouped(1_234_567), counted(1, "step")), ("1,234,567".into(), "1 step".into()));
@@ -139,6 +156,8 @@ mod tests {
         for (ms, shown) in cases {
             assert_eq!(duration(ms), shown);
         }
+        let past = [-5, 59_999, 60_000, 7_200_000, 172_800_000].map(ago);
+        assert_eq!(past, ["just now", "just now", "1 min ago", "2 h ago", "2 d ago"]);
         assert_eq!([9_999, 10_240, 10_000_000].map(bytes), ["9999 bytes", "10 kB", "10 MB"]);
     }
 }

@@ -39,6 +39,7 @@ async fn four(store: &Held) -> Checked {
         begins(RunStart {
             agent_name: agent_name.to_owned(),
             model: model.to_owned(),
+            key_name: format!("key of {agent_name}"),
             ..start("a", run_id, T0 + at_ms)
         })
     };
@@ -70,6 +71,12 @@ pub(super) async fn every_filter_filters(store: Held) -> Checked {
         (RunFilter { outcome: Some(OutcomeClass::Unfinished), ..all() }, &["4"]),
         (RunFilter { fired: text("repeat"), ..all() }, &["4", "1"]),
         (RunFilter { fired: text("drift"), ..all() }, &[]),
+        (RunFilter { pattern: text("e1:p-1"), ..all() }, &["4", "1"]),
+        (RunFilter { pattern: text("e1:p-1"), fired: text("repeat"), ..all() }, &["4", "1"]),
+        (RunFilter { pattern: text("p-1"), ..all() }, &[]),
+        (RunFilter { key_name: text("key of writer"), ..all() }, &["4", "2"]),
+        (RunFilter { key_name: text("key"), ..all() }, &[]),
+        (RunFilter { key_name: text(""), ..all() }, &[]),
         (RunFilter { since_ms: Some(T0 + 30), ..all() }, &["4", "3"]),
         (RunFilter { until_ms: Some(T0 + 30), ..all() }, &["2", "1"]),
         (RunFilter { text: text("WRIT"), ..all() }, &["4", "2"]),
@@ -91,6 +98,8 @@ pub(super) async fn filters_hold_together(store: Held) -> Checked {
         model: Some("model-a".to_owned()),
         outcome: Some(OutcomeClass::Success),
         fired: Some("repeat".to_owned()),
+        pattern: Some("e1:p-1".to_owned()),
+        key_name: Some("key of fixer".to_owned()),
         text: Some("parser".to_owned()),
         since_ms: Some(T0 + 10),
         until_ms: Some(T0 + 11),

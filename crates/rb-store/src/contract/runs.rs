@@ -24,6 +24,7 @@ pub(super) async fn a_run_comes_back_as_it_began(store: Held) -> Checked {
         codebase: said.codebase,
         task_profile: said.task_profile,
         parent: said.parent,
+        key_name: said.key_name,
         metadata: said.metadata,
         started_ms: T0,
         seen_ms: T0,
@@ -44,6 +45,7 @@ pub(super) async fn a_run_that_begins_again_keeps_what_is_not_said_anew(store: H
         run: key("a", "r"),
         at_ms: T0 - 50,
         project: "other".to_owned(),
+        key_name: "another".to_owned(),
         model: "model-z".to_owned(),
         task: "Repair the lexer".to_owned(),
         ..RunStart::default()

@@ -50,6 +50,7 @@ pub(super) fn start(org: &str, run_id: &str, at_ms: i64) -> RunStart {
         codebase: "parser".to_owned(),
         task_profile: "coding".to_owned(),
         parent: "above".to_owned(),
+        key_name: "ci".to_owned(),
         metadata: object(json!({ "rb_version": "0.2.5", "nested": { "list": [1, null, "x"] } })),
     }
 }
@@ -89,7 +90,7 @@ pub(super) fn step(org: &str, run_id: &str, step_index: u32) -> StepRow {
             text: "The same edit for the third time.".to_owned(),
             steps: vec![0, 1],
         }],
-        injections: vec!["Look at the lexer's tests.".to_owned()],
+        injections: vec!["Look at the lexer's tests.".to_owned(), "[e1:p-1]".to_owned()],
         injection_sources: vec!["E1Injection".to_owned()],
         intervention_texts: vec!["Try another file.".to_owned()],
         monitors_fired: vec!["theirs".to_owned()],

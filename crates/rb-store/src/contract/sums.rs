@@ -8,8 +8,8 @@ use super::sample::{
 };
 use super::{Broken, Checked, holds, near, put, same, there};
 use crate::{
-    Change, ExperimentRun, Health, ModelTokens, MonitorHealth, RunFilter, RunKey, RunRow, Scope,
-    StepRow, Store, Tokens, UsageDay,
+    Change, DayHealth, ExperimentRun, Health, ModelTokens, MonitorHealth, RunFilter, RunKey,
+    RunRow, Scope, StepRow, Store, Tokens, UsageDay,
 };
 
 type Held = Arc<dyn Store>;
@@ -33,6 +33,7 @@ pub async fn recount(store: Arc<dyn Store>, changes: &[Change]) -> Result<(), Br
         let steps = steps_of(&store, &row.run).await?;
         run_equals_its_steps(&row, &steps)?;
         listed_where_it_fired(&store, &row).await?;
+        listed_where_shown(&store, &row, &steps).await?;
         meter(&mut used, &row, &steps);
         orgs.entry(row.run.org.clone()).or_default().push((row, steps));
     }
@@ -122,6 +123,24 @@ async fn listed_where_it_fired(store: &Held, row: &RunRow) -> Checked {
     Ok(())
 }
 
+async fn listed_where_shown(store: &Held, row: &RunRow, steps: &[StepRow]) -> Checked {
+    for pattern in ["e1:p-1", "e3:q", "e1:never"] {
+        let filter =
+            RunFilter { pattern: Some(pattern.to_owned()), count_max: ALL, ..RunFilter::default() };
+        for scope in [Scope::org(&row.run.org), Scope::default()] {
+            let runs = store.runs(&scope, &filter).await?;
+            let listed = count_of(&runs, |listed| listed.run == row.run);
+            let is_shown = steps.iter().any(|step| step.patterns().contains(pattern));
+            same("listed under a pattern, once", listed, u64::from(is_shown))?;
+        }
+    }
+    Ok(())
+}
+
+fn count_of(runs: &[RunRow], is_so: impl Fn(&RunRow) -> bool) -> u64 {
+    runs.iter().map(|run| u64::from(is_so(run))).sum()
+}
+
 fn health_equals_the_runs(health: &Health, runs: &[(RunRow, Vec<StepRow>)]) -> Checked {
     let all: Vec<StepRow> = runs.iter().flat_map(|(_, steps)| steps.clone()).collect();
     let many = |is_so: &dyn Fn(&RunRow) -> bool| {
@@ -132,6 +151,10 @@ fn health_equals_the_runs(health: &Health, runs: &[(RunRow, Vec<StepRow>)]) -> C
     same("success", health.success_runs, many(&|row| row.outcome.as_deref() == Some("success")))?;
     same("fired runs", health.fired_runs, many(&|row| !row.fired.is_empty()))?;
     same("clean runs", health.clean_runs, many(&|row| row.score_peak < Health::CLEAN_BELOW))?;
+    let from = |least: f64| count(&all, |step| step.total_score >= least);
+    same("warn steps", health.warn_steps, from(0.35) - from(0.6))?;
+    same("danger steps", health.danger_steps, from(0.6))?;
+    days_equal_the_runs(&health.by_day, runs)?;
     near("score of all", health.score_sum, all.iter().map(|step| step.total_score).sum())?;
     same("peak of all", health.score_peak, peak(&all))?;
     same("tokens of all", health.tokens, tokens(all.iter()))?;
@@ -155,6 +178,29 @@ fn health_equals_the_runs(health: &Health, runs: &[(RunRow, Vec<StepRow>)]) -> C
     same("runs by framework", runs_by_framework, health.runs)?;
     same("steps by framework", steps_by_framework, health.steps)?;
     near("score by framework", score_by_framework, health.score_sum)
+}
+
+fn days_equal_the_runs(
+    by_day: &BTreeMap<i64, DayHealth>,
+    runs: &[(RunRow, Vec<StepRow>)],
+) -> Checked {
+    let mut expected: BTreeMap<i64, DayHealth> = BTreeMap::new();
+    for (row, _) in runs {
+        let day = expected.entry(row.started_ms.div_euclid(DAY_MS)).or_default();
+        day.runs += 1;
+        day.clean_runs += u64::from(row.score_peak < Health::CLEAN_BELOW);
+        day.steps += row.step_count;
+        day.tokens += row.tokens.total;
+        day.cost_usd += row.cost_usd;
+    }
+    same("days", by_day.keys().collect::<Vec<_>>(), expected.keys().collect())?;
+    for (day, expected) in &expected {
+        let found = there("a day", by_day.get(day))?;
+        near("cost of a day", found.cost_usd, expected.cost_usd)?;
+        let cost_usd = 0.0;
+        same("a day", DayHealth { cost_usd, ..*found }, DayHealth { cost_usd, ..*expected })?;
+    }
+    Ok(())
 }
 
 async fn experiments_equal_the_runs(
@@ -256,6 +302,8 @@ pub(super) async fn health_counts_runs_steps_and_monitors(store: Held) -> Checke
     let drift = MonitorHealth { fired: 0, low: 0, warn: 1, danger: 0 };
     let expected = BTreeMap::from([("repeat".to_owned(), repeat), ("drift".to_owned(), drift)]);
     same("monitors", health.by_monitor, expected)?;
+    same("steps worth a look, in danger", (health.warn_steps, health.danger_steps), (1, 0))?;
+    same("days", health.by_day.keys().copied().collect::<Vec<_>>(), vec![20_000])?;
     let names: Vec<&str> = health.by_framework.keys().map(String::as_str).collect();
     same("frameworks", names, vec!["langchain", "sdk"])?;
     same("since the second began", store.health(&a(), T0 + 10).await?.runs, 1)?;

@@ -23,8 +23,11 @@ pub(super) async fn health(session: &Session, scope: &Scope, since_ms: i64) -> S
     while let Some(row) = rows.try_next().await? {
         fare.add(RunFare {
             outcome: text_maybe(&row, "outcome")?,
+            started_ms: row.try_get("started_ms")?,
             steps: count_out(row.try_get("step_count")?),
             fired_steps: row.try_get("fired_steps")?,
+            warn_steps: count_out(row.try_get("warn_steps")?),
+            danger_steps: count_out(row.try_get("danger_steps")?),
             score_nano: row.try_get("score_nano")?,
             score_peak: row.try_get("score_peak")?,
             tokens: tokens(&row)?,

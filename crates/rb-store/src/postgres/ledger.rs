@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::usage::{self, Used};
+use crate::numbers::day;
 use crate::said::{ARM, EXPERIMENT, merged, word};
 use crate::tally::{Share, Tally};
 use crate::{ConversationRow, RunKey, RunStart, StepRow};
@@ -34,6 +35,8 @@ pub(super) struct Entry<'a> {
     /// The highest step was replaced: the next is to be looked for.
     pub(super) is_peak_lost: bool,
     pub(super) fired_before: BTreeSet<String>,
+    /// On how many steps more than before a pattern is shown.
+    pub(super) shown: BTreeMap<String, i64>,
     /// What the run says about itself, read where it says more.
     pub(super) said: Said,
     /// Outcome, and when it ended.
@@ -58,6 +61,7 @@ pub(super) struct Said {
     pub(super) codebase: String,
     pub(super) task_profile: String,
     pub(super) parent: String,
+    pub(super) key_name: String,
     pub(super) metadata: Map<String, Value>,
 }
 
@@ -77,6 +81,10 @@ impl Said {
             if !new.is_empty() {
                 before.clone_from(new);
             }
+        }
+        // The first stands.
+        if self.key_name.is_empty() {
+            self.key_name.clone_from(&start.key_name);
         }
         self.metadata = merged(std::mem::take(&mut self.metadata), &start.metadata);
     }
@@ -125,16 +133,24 @@ impl<'a> Entry<'a> {
         if let Some((at_ms, before)) = self.shares.remove(&step.step_index) {
             self.is_peak_lost |= self.tally.take(&before);
             self.count(at_ms, usage::used(&before).map(|used| -used));
+            self.show(&before.patterns, -1);
         }
         self.tally.add(&share);
         self.count(step.at_ms, usage::used(&share));
+        self.show(&share.patterns, 1);
         self.steps.insert(step.step_index, step);
         self.shares.insert(step.step_index, (step.at_ms, share));
     }
 
     fn count(&mut self, at_ms: i64, used: Used) {
         if !self.is_experiment {
-            add(self.used.entry(usage::day(at_ms)).or_default(), used);
+            add(self.used.entry(day(at_ms)).or_default(), used);
+        }
+    }
+
+    fn show(&mut self, patterns: &BTreeSet<String>, steps: i64) {
+        for pattern in patterns {
+            *self.shown.entry(pattern.clone()).or_default() += steps;
         }
     }
 

@@ -10,9 +10,8 @@ use super::fault::Sql;
 use super::ledger::{Entry, Ledger, Said};
 use super::session::{Session, Values};
 use super::text::{TextIn, json, text};
-use super::usage;
-use crate::numbers::nano_in;
-use crate::tally::{Share, Tally, with_cost};
+use crate::numbers::{day, nano_in};
+use crate::tally::{Share, Tally, shown, with_cost};
 use crate::{Change, RunKey};
 
 /// What is to be read of the runs that changes are about.
@@ -138,7 +137,7 @@ impl<'w> Arrays<'w> {
             orgs: wanted.runs.keys().map(|run| TextIn::of(&run.org)).collect(),
             ids: wanted.runs.keys().map(|run| TextIn::of(&run.run_id)).collect(),
             projects: firsts().map(|first| TextIn::of(first.project)).collect(),
-            days: times.iter().map(|at_ms| usage::day(*at_ms)).collect(),
+            days: times.iter().map(|at_ms| day(*at_ms)).collect(),
             times,
             says_more: firsts().map(|first| first.says_more).collect(),
             places,
@@ -196,7 +195,7 @@ fn steps_sql() -> String {
 }
 
 const SAID: &str = "SELECT k.place, r.project, r.agent_name, r.task, r.model, r.framework, r.codebase,
-        r.task_profile, r.parent, r.metadata
+        r.task_profile, r.parent, r.key_name, r.metadata
     FROM unnest($1::text[], $2::text[], $3::bool[]) WITH ORDINALITY AS k (org, run_id, says_more, place)
     JOIN runs r ON r.run_id = k.run_id AND r.org = k.org WHERE k.says_more";
 
@@ -230,6 +229,8 @@ fn tally(row: &Row) -> Sql<Tally> {
         steps: row.try_get("step_count")?,
         injected_steps: row.try_get("injected_steps")?,
         fired_steps: row.try_get("fired_steps")?,
+        warn_steps: row.try_get("warn_steps")?,
+        danger_steps: row.try_get("danger_steps")?,
         score_nano: row.try_get("score_nano")?,
         score_peak: row.try_get("score_peak")?,
         spent: with_cost(tokens(row)?, row.try_get("cost_nano")?),
@@ -246,6 +247,7 @@ fn share(row: &Row) -> Sql<Share> {
         model: text(row, "model")?,
         scores: json(row, "scores")?,
         fired: json(row, "fired")?,
+        patterns: shown(&json::<Vec<String>>(row, "injections")?),
     })
 }
 
@@ -271,6 +273,7 @@ fn what_was_said(row: &Row) -> Sql<Said> {
         codebase: text(row, "codebase")?,
         task_profile: text(row, "task_profile")?,
         parent: text(row, "parent")?,
+        key_name: text(row, "key_name")?,
         metadata: json(row, "metadata")?,
     })
 }

@@ -28,6 +28,8 @@ pub(super) async fn write(session: &Session, mut ledger: Ledger<'_>, closing: &s
         statements.ends(session, &runs),
         statements.fired(session, &runs),
         statements.fired_no_more(session, &runs),
+        statements.shown(session, &runs),
+        statements.shown_no_more(session, &runs),
         conversations::put(session, &ledger.conversations),
         usage::add(session, &used),
         session.batch(closing),

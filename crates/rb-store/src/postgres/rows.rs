@@ -6,8 +6,7 @@ use super::fault::Sql;
 use super::ledger::Entry;
 use super::session::Session;
 use super::text::TextIn;
-use super::usage::day;
-use crate::numbers::{amount, count_in};
+use crate::numbers::{amount, count_in, day};
 use crate::said::{class_number, search_text};
 use crate::{OutcomeClass, RunKey, StepRow};
 
@@ -23,6 +22,8 @@ pub(super) struct Statements {
     ends: Statement,
     fired: Statement,
     fired_no_more: Statement,
+    shown: Statement,
+    shown_no_more: Statement,
 }
 
 /// The columns of a step and their types, in the order they are given.
@@ -60,7 +61,7 @@ const STEP: [(&str, &str); 30] = [
 ];
 
 /// What changes in a run's row with every step.
-const SUMS: [(&str, &str); 17] = [
+const SUMS: [(&str, &str); 19] = [
     ("id", "bigint"),
     ("version", "bigint"),
     ("seen_ms", "bigint"),
@@ -68,6 +69,8 @@ const SUMS: [(&str, &str); 17] = [
     ("step_count", "bigint"),
     ("injected_steps", "bigint"),
     ("fired_steps", "bigint"),
+    ("warn_steps", "bigint"),
+    ("danger_steps", "bigint"),
     ("score_nano", "bigint"),
     ("score_peak", "float8"),
     ("tokens_total", "bigint"),
@@ -81,7 +84,7 @@ const SUMS: [(&str, &str); 17] = [
 ];
 
 /// What a run says about itself.
-const SAID: [(&str, &str); 12] = [
+const SAID: [(&str, &str); 13] = [
     ("id", "bigint"),
     ("project", "text"),
     ("agent_name", "text"),
@@ -91,6 +94,7 @@ const SAID: [(&str, &str); 12] = [
     ("codebase", "text"),
     ("task_profile", "text"),
     ("parent", "text"),
+    ("key_name", "text"),
     ("metadata", "text"),
     ("experiment_id", "text"),
     ("arm", "text"),
@@ -142,6 +146,12 @@ impl Statements {
         let forget =
             "DELETE FROM fired_runs f USING unnest($1::bigint[], $2::text[]) AS u (run, monitor)
             WHERE f.run = u.run AND f.monitor = u.monitor";
+        let show = "INSERT INTO pattern_runs AS p (org, pattern, started_ms, run_id, run, steps)
+            SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[])
+            ON CONFLICT (org, pattern, started_ms, run_id) DO UPDATE SET steps = p.steps + excluded.steps";
+        let hide =
+            "DELETE FROM pattern_runs p USING unnest($1::bigint[], $2::text[]) AS u (run, pattern)
+            WHERE p.run = u.run AND p.pattern = u.pattern AND p.steps <= 0";
         Ok(Self {
             steps: session.prepare(&put_steps).await?,
             sums: session.prepare(&update_runs(&SUMS)).await?,
@@ -150,6 +160,8 @@ impl Statements {
             ends: session.prepare(end).await?,
             fired: session.prepare(fire).await?,
             fired_no_more: session.prepare(forget).await?,
+            shown: session.prepare(show).await?,
+            shown_no_more: session.prepare(hide).await?,
         })
     }
 
@@ -239,6 +251,8 @@ impl Statements {
                     &numbers(|entry| entry.tally.steps),
                     &numbers(|entry| entry.tally.injected_steps),
                     &numbers(|entry| entry.tally.fired_steps),
+                    &numbers(|entry| entry.tally.warn_steps),
+                    &numbers(|entry| entry.tally.danger_steps),
                     &numbers(|entry| entry.tally.score_nano),
                     &peaks,
                     &spent(0),
@@ -284,6 +298,7 @@ impl Statements {
                     &texts(|entry| &entry.said.codebase),
                     &texts(|entry| &entry.said.task_profile),
                     &texts(|entry| &entry.said.parent),
+                    &texts(|entry| &entry.said.key_name),
                     &metadata,
                     &experiments,
                     &arms,
@@ -366,6 +381,43 @@ impl Statements {
         }
         let monitors: Vec<TextIn<'_>> = monitors.iter().map(|name| TextIn::of(name)).collect();
         session.send(&self.fired_no_more, &[&ids, &monitors]).await
+    }
+
+    /// Patterns that are shown on more or fewer steps of a run than before.
+    pub(super) async fn shown(&self, session: &Session, runs: &Runs<'_, '_>) -> Sql<u64> {
+        let moved: Vec<(&RunKey, &Entry<'_>, &String, i64)> = runs
+            .iter()
+            .flat_map(|(run, entry)| {
+                entry.shown.iter().map(|(pattern, steps)| (*run, *entry, pattern, *steps))
+            })
+            .filter(|(.., steps)| *steps != 0)
+            .collect();
+        if moved.is_empty() {
+            return Ok(0);
+        }
+        let orgs: Vec<TextIn<'_>> = moved.iter().map(|(run, ..)| TextIn::of(&run.org)).collect();
+        let patterns: Vec<TextIn<'_>> =
+            moved.iter().map(|(_, _, pattern, _)| TextIn::of(pattern)).collect();
+        let times: Vec<i64> = moved.iter().map(|(_, entry, ..)| entry.started_ms).collect();
+        let names: Vec<TextIn<'_>> =
+            moved.iter().map(|(run, ..)| TextIn::of(&run.run_id)).collect();
+        let ids: Vec<i64> = moved.iter().map(|(_, entry, ..)| entry.id).collect();
+        let steps: Vec<i64> = moved.iter().map(|(.., steps)| *steps).collect();
+        session.send(&self.shown, &[&orgs, &patterns, &times, &names, &ids, &steps]).await
+    }
+
+    /// Patterns that may be shown on no step of a run any more.
+    pub(super) async fn shown_no_more(&self, session: &Session, runs: &Runs<'_, '_>) -> Sql<u64> {
+        let (ids, patterns): (Vec<i64>, Vec<TextIn<'_>>) = runs
+            .iter()
+            .flat_map(|(_, entry)| entry.shown.iter().map(|shown| (entry.id, shown)))
+            .filter(|(_, (_, steps))| **steps < 0)
+            .map(|(id, (pattern, _))| (id, TextIn::of(pattern)))
+            .unzip();
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        session.send(&self.shown_no_more, &[&ids, &patterns]).await
     }
 }
 

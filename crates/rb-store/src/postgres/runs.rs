@@ -5,8 +5,8 @@ use tokio_postgres::Row;
 use super::fault::Sql;
 use super::session::Session;
 use super::text::TextIn;
-use super::usage::day;
 use crate::RunKey;
+use crate::numbers::day;
 
 pub(super) async fn delete(session: &Session, run: &RunKey) -> Sql<u64> {
     let sql = "SELECT id FROM runs WHERE run_id = $1 AND org = $2 FOR UPDATE";
@@ -31,6 +31,7 @@ async fn remove(session: &Session, rows: &[Row]) -> Sql<u64> {
     for sql in [
         "DELETE FROM steps WHERE run = ANY ($1)",
         "DELETE FROM fired_runs WHERE run = ANY ($1)",
+        "DELETE FROM pattern_runs WHERE run = ANY ($1)",
         "DELETE FROM run_words WHERE run = ANY ($1)",
         "DELETE FROM conversations c USING runs r
             WHERE r.id = ANY ($1) AND c.org = r.org AND c.run_id = r.run_id",

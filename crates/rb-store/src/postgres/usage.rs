@@ -9,13 +9,6 @@ use crate::UsageDay;
 use crate::numbers::count_out;
 use crate::tally::Share;
 
-const DAY_MS: i64 = 86_400_000;
-
-/// The day a time lies in.
-pub(super) fn day(at_ms: i64) -> i64 {
-    at_ms.div_euclid(DAY_MS)
-}
-
 /// What is added on one day, or taken away: interventions, steps, tokens.
 pub(super) type Used = [i64; 3];
 

@@ -19,8 +19,11 @@ pub(super) fn health(connection: &Connection, scope: &Scope, since_ms: i64) -> R
     while let Some(row) = rows.next()? {
         fare.add(RunFare {
             outcome: row.get("outcome")?,
+            started_ms: row.get("started_ms")?,
             steps: count_out(row.get("step_count")?),
             fired_steps: row.get("fired_steps")?,
+            warn_steps: count_out(row.get("warn_steps")?),
+            danger_steps: count_out(row.get("danger_steps")?),
             score_nano: row.get("score_nano")?,
             score_peak: row.get("score_peak")?,
             tokens: steps::tokens(row)?,

@@ -19,6 +19,7 @@ pub(super) const ALL: &[Migration] = &[
         sql: include_str!("../../migrations/sqlite/0002_conversations.sql"),
     },
     Migration { name: "versions", sql: include_str!("../../migrations/sqlite/0003_versions.sql") },
+    Migration { name: "reading", sql: include_str!("../../migrations/sqlite/0004_reading.sql") },
 ];
 
 const DOING: &str = "bringing the database up to date";
@@ -126,6 +127,33 @@ mod tests {
             migrate(&mut connection, ALL).unwrap();
             assert_eq!(version(&connection).unwrap(), Some(u32::try_from(ALL.len()).unwrap()));
         }
+    }
+
+    #[test]
+    fn what_was_stored_before_is_counted_too() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, &ALL[..2]).unwrap();
+        let run = "INSERT INTO runs (id, org, run_id, project, started_ms, seen_ms, outcome_class, experiment_id, arm,
+            score_peak, agent_name, model, framework, codebase, task_profile, parent, task)
+            VALUES (7, 'a', 'r', '', 5, 5, 3, '', '', 0.7, '', '', '', '', '', '', '')";
+        connection.execute(run, ()).unwrap();
+        for (index, score, shown) in [
+            (0, 0.7, Some(r#"["[e3:rule]","[e1:p]"]"#)),
+            (1, 0.4, Some(r#"["[e1:p]","[e9:no]","[e1:]","words"]"#)),
+            (2, 0.1, None),
+        ] {
+            let step = "INSERT INTO steps (run, step_index, at_ms, total_score, cost_usd, tokens_total, tokens_input,
+                tokens_output, cache_read, cache_write, injected, model, is_error, input_is_structured, injections,
+                project, user_input, thought) VALUES (7, ?1, 5, ?2, 0, 0, 0, 0, 0, 0, 0, '', 0, 0, ?3, '', '', '')";
+            connection.execute(step, (index, score, shown)).unwrap();
+        }
+        migrate(&mut connection, ALL).unwrap();
+        let counted = "SELECT warn_steps || ',' || danger_steps FROM runs";
+        assert_eq!(text(&connection, counted), "1,1");
+        let shown = "SELECT group_concat(pattern || ' ' || steps) FROM (SELECT * FROM pattern_runs ORDER BY pattern)";
+        assert_eq!(text(&connection, shown), "e1:p 2,e3:rule 1");
+        connection.execute("DELETE FROM runs", ()).unwrap();
+        assert!(connection.query_row("SELECT 1 FROM pattern_runs", (), |_| Ok(())).is_err());
     }
 
     #[test]

@@ -99,16 +99,17 @@ fn insert(connection: &Connection, start: &RunStart) -> Result<i64> {
     execute(
         connection,
         "INSERT INTO runs (org, run_id, project, started_ms, seen_ms, outcome_class, experiment_id, arm,
-            agent_name, model, framework, codebase, task_profile, parent, metadata, task)
+            agent_name, model, framework, codebase, task_profile, parent, key_name, metadata, task)
          VALUES (:org, :run_id, :project, :at_ms, :at_ms, :unfinished, :experiment_id, :arm,
-            :agent_name, :model, :framework, :codebase, :task_profile, :parent, :metadata, :task)",
+            :agent_name, :model, :framework, :codebase, :task_profile, :parent, :key_name, :metadata, :task)",
         named_params! {
             ":org": start.run.org, ":run_id": start.run.run_id, ":project": start.project,
             ":at_ms": start.at_ms, ":unfinished": class_number(OutcomeClass::Unfinished),
             ":experiment_id": word(&start.metadata, EXPERIMENT), ":arm": word(&start.metadata, ARM),
             ":agent_name": start.agent_name, ":model": start.model, ":framework": start.framework,
             ":codebase": start.codebase, ":task_profile": start.task_profile,
-            ":parent": start.parent, ":metadata": json_in(&start.metadata)?, ":task": start.task,
+            ":parent": start.parent, ":key_name": start.key_name,
+            ":metadata": json_in(&start.metadata)?, ":task": start.task,
         },
     )?;
     let id = connection.last_insert_rowid();
@@ -134,14 +135,16 @@ fn merge(connection: &Connection, said: Said, start: &RunStart) -> Result<u64> {
             framework = coalesce(nullif(:framework, ''), framework),
             codebase = coalesce(nullif(:codebase, ''), codebase),
             task_profile = coalesce(nullif(:task_profile, ''), task_profile),
-            parent = coalesce(nullif(:parent, ''), parent), metadata = :metadata
+            parent = coalesce(nullif(:parent, ''), parent),
+            key_name = coalesce(nullif(key_name, ''), :key_name), metadata = :metadata
          WHERE id = :id",
         named_params! {
             ":id": said.id, ":at_ms": start.at_ms, ":experiment_id": experiment_id,
             ":arm": word(&metadata, ARM), ":project": start.project, ":agent_name": agent_name,
             ":task": task, ":model": start.model, ":framework": start.framework,
             ":codebase": start.codebase, ":task_profile": start.task_profile,
-            ":parent": start.parent, ":metadata": json_in(&metadata)?,
+            ":parent": start.parent, ":key_name": start.key_name,
+            ":metadata": json_in(&metadata)?,
         },
     )
 }

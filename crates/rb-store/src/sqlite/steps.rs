@@ -1,6 +1,6 @@
 //! Steps are put and read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Connection, OptionalExtension as _, Result, Row, params};
 
@@ -44,6 +44,9 @@ fn count(
 ) -> Result<u64> {
     let org = &step.run.org;
     let fired_before = head.tally.fired();
+    let nothing = BTreeSet::new();
+    let shown_before = before.as_ref().map_or(&nothing, |(_, before)| &before.patterns);
+    note_patterns(connection, head, step, shown_before, &share.patterns)?;
     if let Some((at_ms, before)) = before {
         if head.tally.take(&before) {
             head.tally.set_peak(peak(connection, head.id)?);
@@ -66,6 +69,31 @@ fn count(
         runs::forget_fired(connection, &step.run, head.started_ms, monitor)?;
     }
     tally::write(&head.tally, connection, head.id, step.at_ms)
+}
+
+/// Counts the patterns that this step shows, and no longer those that it showed before.
+fn note_patterns(
+    connection: &Connection,
+    head: &Head,
+    step: &StepRow,
+    before: &BTreeSet<String>,
+    now: &BTreeSet<String>,
+) -> Result<()> {
+    let place = |pattern| (&step.run.org, pattern, head.started_ms, &step.run.run_id);
+    for pattern in now.difference(before) {
+        let (org, pattern, started_ms, run_id) = place(pattern);
+        let sql = "INSERT INTO pattern_runs (org, pattern, started_ms, run_id, run, steps)
+            VALUES (?1, ?2, ?3, ?4, ?5, 1) ON CONFLICT DO UPDATE SET steps = steps + 1";
+        execute(connection, sql, (org, pattern, started_ms, run_id, head.id))?;
+    }
+    for pattern in before.difference(now) {
+        let here = "WHERE org = ?1 AND pattern = ?2 AND started_ms = ?3 AND run_id = ?4";
+        let less = format!("UPDATE pattern_runs SET steps = steps - 1 {here}");
+        execute(connection, &less, place(pattern))?;
+        let gone = format!("DELETE FROM pattern_runs {here} AND steps <= 0");
+        execute(connection, &gone, place(pattern))?;
+    }
+    Ok(())
 }
 
 /// The highest composite of a run, read from its steps: only where the step that had it was replaced.

@@ -5,7 +5,7 @@ use rusqlite::{Connection, Result, params};
 use super::cell::{Cells, json_in};
 use super::execute;
 use crate::numbers::nano_in;
-use crate::tally::{Share, Tally, with_cost};
+use crate::tally::{Share, Tally, shown, with_cost};
 
 /// Of a step as it is stored, from [`Share::COLUMNS`].
 pub(super) fn share(cells: &mut Cells<'_>) -> Result<Share> {
@@ -19,6 +19,7 @@ pub(super) fn share(cells: &mut Cells<'_>) -> Result<Share> {
         model: cells.next()?,
         scores: cells.next_json()?,
         fired: cells.next_json()?,
+        patterns: shown(&cells.next_json::<Vec<String>>()?),
     })
 }
 
@@ -28,6 +29,8 @@ pub(super) fn tally(cells: &mut Cells<'_>) -> Result<Tally> {
         steps: cells.next()?,
         injected_steps: cells.next()?,
         fired_steps: cells.next()?,
+        warn_steps: cells.next()?,
+        danger_steps: cells.next()?,
         score_nano: cells.next()?,
         score_peak: cells.next()?,
         spent: [
@@ -49,7 +52,7 @@ pub(super) fn write(tally: &Tally, connection: &Connection, run: i64, at_ms: i64
     execute(
         connection,
         "UPDATE runs SET version = version + 1, seen_ms = max(seen_ms, ?), step_count = ?, injected_steps = ?, fired_steps = ?,
-            score_nano = ?, score_peak = ?, tokens_total = ?, tokens_input = ?, tokens_output = ?,
+            warn_steps = ?, danger_steps = ?, score_nano = ?, score_peak = ?, tokens_total = ?, tokens_input = ?, tokens_output = ?,
             cache_read = ?, cache_write = ?, cost_nano = ?, monitors = ?, models = ?
          WHERE id = ?",
         params![
@@ -57,6 +60,8 @@ pub(super) fn write(tally: &Tally, connection: &Connection, run: i64, at_ms: i64
             tally.steps,
             tally.injected_steps,
             tally.fired_steps,
+            tally.warn_steps,
+            tally.danger_steps,
             tally.score_nano,
             tally.score_peak,
             total,

@@ -4,10 +4,8 @@ use rusqlite::{Connection, Result};
 
 use super::{execute, select};
 use crate::UsageDay;
-use crate::numbers::count_out;
+use crate::numbers::{count_out, day};
 use crate::tally::Share;
-
-const DAY_MS: i64 = 86_400_000;
 
 const ADD: &str =
     "INSERT INTO usage (org, day, interventions, steps, tokens) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -16,14 +14,14 @@ const ADD: &str =
 
 /// A step is counted.
 pub(super) fn add(connection: &Connection, org: &str, at_ms: i64, share: &Share) -> Result<()> {
-    let day = at_ms.div_euclid(DAY_MS);
-    execute(connection, ADD, (org, day, i64::from(share.injected), 1, share.tokens())).map(drop)
+    execute(connection, ADD, (org, day(at_ms), i64::from(share.injected), 1, share.tokens()))
+        .map(drop)
 }
 
 /// A step that is about to be replaced is no longer counted.
 pub(super) fn take(connection: &Connection, org: &str, at_ms: i64, share: &Share) -> Result<()> {
-    let day = at_ms.div_euclid(DAY_MS);
-    execute(connection, ADD, (org, day, -i64::from(share.injected), -1, -share.tokens())).map(drop)
+    execute(connection, ADD, (org, day(at_ms), -i64::from(share.injected), -1, -share.tokens()))
+        .map(drop)
 }
 
 /// A run turned out to be part of an experiment: none of its steps count.
@@ -33,7 +31,7 @@ pub(super) fn take_run(connection: &Connection, org: &str, run: i64) -> Result<(
         Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
     })?;
     for (at_ms, injected, tokens) in counted {
-        execute(connection, ADD, (org, at_ms.div_euclid(DAY_MS), -injected, -1, -tokens))?;
+        execute(connection, ADD, (org, day(at_ms), -injected, -1, -tokens))?;
     }
     Ok(())
 }

@@ -100,6 +100,47 @@ async fn tables_of_another_program_are_left_alone() {
 }
 
 #[tokio::test]
+async fn what_was_stored_before_is_counted_too() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let url = cluster.database();
+    let (client, connection) =
+        tokio_postgres::connect(&url, tokio_postgres::NoTls).await.expect("a connection");
+    let connection = tokio::spawn(connection);
+    let version_1 = [
+        "CREATE TABLE migrations (version bigint PRIMARY KEY, name text NOT NULL)",
+        include_str!("../../migrations/postgres/0001_first.sql"),
+        "INSERT INTO migrations (version, name) VALUES (1, 'first')",
+        "INSERT INTO runs (version, org, run_id, project, started_ms, seen_ms, seen_day, step_count, score_nano, score_peak)
+            VALUES (3, 'a', 'r', '', 5, 5, 0, 3, 1200000000, 0.7)",
+    ];
+    for sql in version_1 {
+        client.batch_execute(sql).await.expect(sql);
+    }
+    for (index, score, shown) in [
+        (0, 0.7, Some(r#"["[e3:q]","[e1:p-1]","[e1:p-1]"]"#)),
+        (1, 0.4, Some(r#"["[e1:p-1]","[e2:\"ü\\u\"]","[e9:no]","[e1:]","[e1:\u0000]","\u0000"]"#)),
+        (2, 0.1, None),
+    ] {
+        let step = "INSERT INTO steps (run, step_index, at_ms, total_score, cost_usd, tokens_total, tokens_input,
+            tokens_output, cache_read, cache_write, injected, is_error, input_is_structured, model, injections,
+            project, user_input, thought)
+            VALUES (1, $1, 5, $2, 0, 0, 0, 0, 0, 0, false, false, false, '', $3, '', '', '')";
+        client.execute(step, &[&i64::from(index), &score, &shown]).await.expect("a step");
+    }
+    let store = open(&url).await.expect("brought up to date");
+    let health = store.health(&Scope::default(), 0).await.expect("read");
+    assert_eq!((health.warn_steps, health.danger_steps), (1, 1));
+    let shown =
+        "SELECT string_agg(pattern || ' ' || steps, ', ' ORDER BY pattern) FROM pattern_runs";
+    let shown: String = client.query_one(shown, &[]).await.expect("read").get(0);
+    assert_eq!(shown, r#"e1:p-1 2, e2:"ü\u" 1, e3:q 1"#);
+    store.apply(vec![Change::DeleteRun(run("r"))]).await.expect("gone");
+    assert!(client.query("SELECT FROM pattern_runs", &[]).await.expect("read").is_empty());
+    drop(client);
+    drop(connection.await);
+}
+
+#[tokio::test]
 async fn what_cannot_be_reached_is_told_without_the_password() {
     let Some(cluster) = Cluster::shared() else { return };
     let missing = cluster.database().replace("/postgres?", "/nowhere?");

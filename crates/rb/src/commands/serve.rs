@@ -81,6 +81,15 @@ async fn greeting(app: &Shared, settings: &Settings, address: SocketAddr, is_new
     if let Some(file) = &settings.file {
         let _ = writeln!(text, "  file   {}", harmless(&file.display().to_string()));
     }
+    let people = settings.raw.public_url.trim_end_matches('/');
+    let people = if people.is_empty() { url.as_str() } else { people };
+    match app.sign_in_path().await {
+        Some(path) => {
+            let link = format!("{people}{path}");
+            let _ = writeln!(text, "  pages  {} (once, within 15 minutes)", harmless(&link));
+        }
+        None => _ = writeln!(text, "  pages  {}/", harmless(people)),
+    }
     let _ = writeln!(text, "  API    {url}/docs");
     if is_new {
         let _ = write!(

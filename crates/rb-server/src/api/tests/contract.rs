@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::api::openapi;
 
 /// What the contract names, by method and path.
-const ROUTES: [&str; 42] = [
+const ROUTES: [&str; 43] = [
     "delete /findings/{codebase_id}",
     "delete /findings/{codebase_id}/{finding_id}",
     "delete /keys/{key_id}",
@@ -44,6 +44,7 @@ const ROUTES: [&str; 42] = [
     "post /monitor/profiles",
     "post /monitor/runs",
     "post /monitor/runs/{run_id}/finish",
+    "post /monitor/runs/{run_id}/steer",
     "post /monitor/runs/{run_id}/steps",
     "post /monitor/runs/{run_id}/walk",
     "post /monitors/evaluate",

@@ -8,6 +8,8 @@ mod doors;
 mod figures;
 /// Findings.
 mod findings;
+/// Steering by hand.
+mod hand;
 /// The library, and whole traces.
 mod library;
 /// Spans of OpenTelemetry.

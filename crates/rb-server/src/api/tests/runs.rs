@@ -84,7 +84,8 @@ async fn lists_are_filtered_and_paged() {
         ("since=1970-01-01T00:00:02Z", vec!["a-2"]),
         ("since=2000", vec!["a-2"]),
         ("until=2000", vec!["a/1"]),
-        ("api_key_name=x", vec!["a-2", "a/1"]),
+        ("api_key_name=", vec!["a-2", "a/1"]),
+        ("api_key_name=x", vec![]),
     ];
     for (query, expected) in cases {
         let reply = trial.get(&format!("/monitor/runs?{query}"), &trial.acme).await;
@@ -153,6 +154,9 @@ async fn the_summary_counts_what_there_is() {
         ("/peak_score", json!(0.9)),
         ("/clean_run_rate", json!(0.5)),
         ("/fires_by_monitor", json!({"streak": 1})),
+        // By composite: 0.12345, 0.2 and 0.9.
+        ("/steps_by_monitor_severity", json!({"low": 2, "warn": 0, "danger": 1})),
+        ("/severity_by_monitor/streak", json!({"low": 0, "warn": 0, "danger": 1})),
         ("/by_framework/langchain", json!({"runs": 1, "avg_score": 0.55, "peak_score": 0.9})),
         ("/by_framework/(none)/runs", json!(1)),
         ("/recent_run_scores/0/run_id", json!("good")),

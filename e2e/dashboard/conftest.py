@@ -1,0 +1,55 @@
+"""Debian's Chromium, and servers with believable runs in them. `RB_CHROMIUM` names another browser."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+import seed
+from server import Server
+
+CHROMIUM = os.environ.get("RB_CHROMIUM", "/usr/bin/chromium")
+KEY = "operators-key-for-the-pages"
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """An open server on this machine."""
+    server = Server(tmp_path_factory.mktemp("open") / "data")
+    seed.fill(server)
+    yield server
+    server.stop()
+    assert server.process.returncode == 0, server.printed
+
+
+@pytest.fixture(scope="session")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that needs a key."""
+    server = Server(tmp_path_factory.mktemp("closed") / "data", REASONBLOCKS_KEYS=KEY)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page whose console must stay silent."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(5_000)
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    yield page
+    context.close()
+    assert said == [], said
