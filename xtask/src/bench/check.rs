@@ -23,8 +23,11 @@ const STEPS: usize = 150;
 /// A file of single lines holds so many runs.
 const LINES: usize = 20;
 
-/// Ways to write a run.
-const WRITERS: [(&str, usize, fn(&[OwnedStep], usize) -> String); 3] =
+/// Writes steps as a run with this number.
+type Write = fn(&[OwnedStep], usize) -> String;
+
+/// Ways to write a run: the format, how many in a file, and how.
+const WRITERS: [(&str, usize, Write); 3] =
     [("claude-code", 1, session), ("openai-chat", LINES, messages), ("runs", LINES, own)];
 
 pub(crate) fn run(files: &[&str]) -> Result<()> {
@@ -140,7 +143,7 @@ fn session(steps: &[OwnedStep], id: usize) -> String {
     let mut line = |kind: &str, uuid: String, message: Value| {
         let line = json!({"parentUuid": parent, "isSidechain": false, "sessionId": session, "type": kind,
             "message": message, "uuid": uuid, "timestamp": "2026-01-05T09:00:00.000Z"});
-        lines.push_str(&format!("{line}\n"));
+        lines.extend([&line.to_string(), "\n"]);
         parent = Value::String(uuid);
     };
     line("user", "u".to_owned(), json!({"role": "user", "content": "Mend the session handler."}));
