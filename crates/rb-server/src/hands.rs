@@ -46,7 +46,10 @@ impl Hands {
     pub(crate) fn add(&self, run: &RunKey, words: &str) -> ApiResult<usize> {
         let words = words.trim();
         if words.is_empty() {
-            return Err(unprocessable(&["body", "text"], "there is nothing to say; write some words"));
+            return Err(unprocessable(
+                &["body", "text"],
+                "there is nothing to say; write some words",
+            ));
         }
         if words.chars().count() > CHARS_MAX {
             let said = format!("longer than {CHARS_MAX} characters; shorten it");

@@ -105,7 +105,9 @@ fn start(run: &RunKey, number: u64, at_ms: i64) -> RunStart {
         project: "default".to_owned(),
         at_ms,
         agent_name: format!("agent-{}", number % 40),
-        task: format!("Repair the parser of module {number} so that nested lists are read as they were written."),
+        task: format!(
+            "Repair the parser of module {number} so that nested lists are read as they were written."
+        ),
         model: format!("model-{}", number % 7),
         framework: "langchain".to_owned(),
         ..RunStart::default()
@@ -128,18 +130,30 @@ fn step(run: &RunKey, number: u64, index: u32, at_ms: i64) -> StepRow {
         project: "default".to_owned(),
         step_index: index,
         at_ms: at_ms + i64::from(index) * 1_000,
-        thought: "The lists are read by the same function as the rows, so I look at how it ends them.".to_owned(),
+        thought:
+            "The lists are read by the same function as the rows, so I look at how it ends them."
+                .to_owned(),
         action: Some("read_file".to_owned()),
         action_input: Some(format!("{{\"path\": \"src/parser/module_{index}.rs\"}}")),
         input_is_structured: true,
         observation: Some("pub fn list(input: &str) -> Result<List, Error> {\n".repeat(10)),
         model: "model".to_owned(),
-        tokens: Tokens { total: 2_200, input: 2_000, output: 200, cache_read: 1_500, cache_write: 0 },
+        tokens: Tokens {
+            total: 2_200,
+            input: 2_000,
+            output: 200,
+            cache_read: 1_500,
+            cache_write: 0,
+        },
         cost_usd: 0.002,
         total_score: height(3),
         fired,
         scores,
-        injections: if is_told { vec![format!("[e1:pattern-{}]", number % 50)] } else { Vec::new() },
+        injections: if is_told {
+            vec![format!("[e1:pattern-{}]", number % 50)]
+        } else {
+            Vec::new()
+        },
         ..StepRow::default()
     }
 }

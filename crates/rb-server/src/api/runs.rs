@@ -444,8 +444,7 @@ fn summarise(health: Health, recent: Vec<RunRow>) -> Summary {
     let severity =
         |read: &MonitorHealth| Severity { low: read.low, warn: read.warn, danger: read.danger };
     let (warn, danger) = (health.warn_steps, health.danger_steps);
-    let by_composite =
-        Severity { low: health.steps.saturating_sub(warn + danger), warn, danger };
+    let by_composite = Severity { low: health.steps.saturating_sub(warn + danger), warn, danger };
     let framework = |(name, (runs, sum, steps, peak)): (String, (u64, f64, u64, f64))| {
         let name = if name.is_empty() { NO_FRAMEWORK.to_owned() } else { name };
         let avg_score = ratio(sum, steps);

@@ -169,7 +169,9 @@ fn strata(stratified: &Value) -> Markup {
         format!("{} of {}", of["success"].as_u64().unwrap_or(0), of["n_runs"].as_u64().unwrap_or(0))
     };
     let points = |value: &Value| {
-        value.as_f64().map_or_else(|| "–".to_owned(), |delta| format!("{:+.1} points", delta * 100.0))
+        value
+            .as_f64()
+            .map_or_else(|| "–".to_owned(), |delta| format!("{:+.1} points", delta * 100.0))
     };
     html! {
         @if strata.len() > 1 { section {

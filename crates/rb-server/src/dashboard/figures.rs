@@ -112,8 +112,14 @@ mod tests {
     fn a_day_without_anything_has_no_bar_and_the_highest_is_full() {
         let write = |value: f64| format!("{value}");
         let values = vec![None, Some(0.0), Some(2.0), Some(4.0)];
-        let days =
-            Days { what: "cost", first_day: 20_000, values, most: 4.0, class: "bar", write: &write };
+        let days = Days {
+            what: "cost",
+            first_day: 20_000,
+            values,
+            most: 4.0,
+            class: "bar",
+            write: &write,
+        };
         let drawn = days.draw().into_string();
         assert_eq!(drawn.matches("<rect").count(), 3);
         assert!(drawn.contains("height=\"52.0\"") && drawn.contains("height=\"26.0\""), "{drawn}");

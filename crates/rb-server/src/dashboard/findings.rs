@@ -80,7 +80,8 @@ pub(super) async fn delete(State(app): State<Shared>, visitor: Visitor, form: Fo
         visitor.check(&form)?;
         let (org, _) = visitor.caller.home(None, None);
         let (codebase, finding_id) = (form.get("codebase").to_owned(), form.get("id").to_owned());
-        let one = Change::DeleteFinding { org: org.clone(), codebase: codebase.clone(), finding_id };
+        let one =
+            Change::DeleteFinding { org: org.clone(), codebase: codebase.clone(), finding_id };
         app.store.apply(vec![one]).await?;
         app.recall.changed(&org, &codebase);
         Ok::<_, ApiError>(codebase)

@@ -78,10 +78,7 @@ fn charts(health: &Health, first_day: i64, days: u16) -> Markup {
         (0..days).map(day).collect()
     };
     let highest = |values: &[Option<f64>]| values.iter().flatten().copied().fold(0.0, f64::max);
-    let (costs, runs) = (
-        of_day(&|day| Some(day.cost_usd)),
-        of_day(&|day| Some(real(day.runs))),
-    );
+    let (costs, runs) = (of_day(&|day| Some(day.cost_usd)), of_day(&|day| Some(real(day.runs))));
     let clean = of_day(&|day| (day.runs > 0).then(|| real(day.clean_runs) / real(day.runs)));
     let whole = |value: f64| format!("{value:.0}");
     let percent = |value: f64| format!("{:.0} %", 100.0 * value);

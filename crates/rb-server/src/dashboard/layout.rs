@@ -1,9 +1,9 @@
 //! What all pages have around them: the head, the navigation, and the policy that they are held to.
 
-use axum::http::{HeaderName, StatusCode};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
+use axum::http::{HeaderName, StatusCode};
 use axum::response::{Html, IntoResponse as _, Response};
 use maud::{DOCTYPE, Markup, html};
 

@@ -6,10 +6,10 @@
 
 /// Experiments: which there are, and what they show.
 mod experiments;
-/// What agents learned, by codebase.
-mod findings;
 /// Small pictures: days, intervals.
 mod figures;
+/// What agents learned, by codebase.
+mod findings;
 /// Fields that a form sends.
 mod form;
 /// How the runs fare.

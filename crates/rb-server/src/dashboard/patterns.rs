@@ -93,7 +93,10 @@ fn has(row: &PatternRow, words: &str) -> bool {
     let words = words.to_lowercase();
     let fields = row.fields.values().filter_map(Value::as_str);
     let own = [row.pattern_id.as_str(), row.context.as_str()].into_iter();
-    fields.chain(own).chain(row.failure_type.as_deref()).any(|it| it.to_lowercase().contains(&words))
+    fields
+        .chain(own)
+        .chain(row.failure_type.as_deref())
+        .any(|it| it.to_lowercase().contains(&words))
 }
 
 fn text<'a>(row: &'a PatternRow, field: &str) -> &'a str {
@@ -157,11 +160,8 @@ async fn draw_one(app: &Shared, visitor: &Visitor, query: &str) -> ApiResult<Res
     let is_it = |row: &&PatternRow| row.tier == tier && row.pattern_id == id && row.org == org;
     let row = rows.iter().find(is_it).ok_or(ApiError::NotFound("there is no such pattern"))?;
     let pattern = format!("{tier}:{id}");
-    let filter = RunFilter {
-        pattern: Some(pattern.clone()),
-        count_max: RUNS_SHOWN,
-        ..RunFilter::default()
-    };
+    let filter =
+        RunFilter { pattern: Some(pattern.clone()), count_max: RUNS_SHOWN, ..RunFilter::default() };
     let used_in = app.store.runs(&scope, &filter).await?;
     let body = html! {
         (trail())

@@ -56,7 +56,9 @@ impl Draft {
                 continue;
             }
             let number: f64 = weight.parse().map_err(|_| {
-                let said = format!("the weight of `{monitor}` is `{weight}`: a number from 0 to 1 is wanted");
+                let said = format!(
+                    "the weight of `{monitor}` is `{weight}`: a number from 0 to 1 is wanted"
+                );
                 ApiError::BadRequest(said)
             })?;
             weights.insert(monitor.to_owned(), number);
@@ -187,8 +189,7 @@ pub(super) async fn preview(State(app): State<Shared>, visitor: Visitor, form: F
     let drawn = async {
         visitor.check(&form)?;
         let draft = Draft::of_form(&form)?;
-        let before = Weights::default();
-        let seen = preview::draw(&app, &visitor, &before, &draft.weights()).await?;
+        let seen = preview::draw(&app, &visitor, &draft.weights()).await?;
         Ok(editing(&visitor, &draft, &seen))
     };
     drawn.await.unwrap_or_else(layout::problem)

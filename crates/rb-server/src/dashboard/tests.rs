@@ -17,8 +17,11 @@ async fn browse(
     form: &[(&str, &str)],
 ) -> Reply {
     let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
-    let request =
-        Request::builder().method(method).uri(path).header("cookie", cookie).header("host", "localhost");
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("cookie", cookie)
+        .header("host", "localhost");
     trial.browse(request.body(Body::from(body)).unwrap()).await
 }
 
@@ -264,12 +267,16 @@ async fn a_profile_is_tried_saved_changed_and_deleted() {
     trial.post("/v1/monitor/runs/r/steps", &trial.acme, &step).await;
     let cookie = signed_in(&trial, &trial.acme).await;
     let csrf = token(&get(&trial, "/ui/profiles?new=1", &cookie).await);
-    let form = [("csrf", csrf.as_str()), ("name", "calm"), ("weight.streak", "0.9"), ("weight.hedge", "")];
+    let form =
+        [("csrf", csrf.as_str()), ("name", "calm"), ("weight.streak", "0.9"), ("weight.hedge", "")];
     let tried = browse(&trial, Method::POST, "/ui/profiles/preview", &cookie, &form).await;
     assert_eq!(tried.status, StatusCode::OK, "{}", tried.text);
     assert!(tried.text.contains("Of the newest 1 run"), "{}", tried.text);
     assert!(tried.text.contains("value=\"0.9\""), "the form keeps what was written");
-    assert_eq!(get(&trial, "/ui/profiles?id=calm&org=acme", &cookie).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(
+        get(&trial, "/ui/profiles?id=calm&org=acme", &cookie).await.status,
+        StatusCode::NOT_FOUND
+    );
     let saved = browse(&trial, Method::POST, "/ui/profiles", &cookie, &form).await;
     assert_eq!(saved.status, StatusCode::SEE_OTHER, "{}", saved.text);
     let named = [("csrf", csrf.as_str()), ("id", "calm"), ("org", "acme"), ("weight.hedge", "0.5")];

@@ -137,8 +137,7 @@ impl Here<'_> {
     async fn step_forward(&self, live: &mut Live, continuity: Continuity) -> Verdict {
         let (app, gateway, run) = (self.app, &self.app.gateway, self.run);
         let model = self.chat.model().into_owned();
-        let is_open =
-            self.incoming.mode == Mode::Steer && !lock(self.conversation).ledger.is_blown;
+        let is_open = self.incoming.mode == Mode::Steer && !lock(self.conversation).ledger.is_blown;
         let mut rows = self.new_rows(continuity);
         let newest = rows.pop();
         let mut words = Vec::new();

@@ -351,8 +351,7 @@ mod tests {
                     tokens: Tokens { total, ..Tokens::default() },
                     ..StepRow::default()
                 };
-                let found =
-                    |(e1, e3, said): (_, _, _)| (Found { e1, e3, ..Found::NOTHING }, said);
+                let found = |(e1, e3, said): (_, _, _)| (Found { e1, e3, ..Found::NOTHING }, said);
                 (row, walked.map(found))
             })
     }

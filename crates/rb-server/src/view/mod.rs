@@ -25,8 +25,8 @@ use std::borrow::Cow;
 
 use rb_engine::fsm::State;
 
-pub use index::{Listed, index};
 pub(crate) use index::bar;
+pub use index::{Listed, index};
 pub use judged::judged;
 pub use maud::Markup;
 pub use page::page;

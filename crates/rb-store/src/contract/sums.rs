@@ -8,8 +8,8 @@ use super::sample::{
 };
 use super::{Broken, Checked, holds, near, put, same, there};
 use crate::{
-    Change, DayHealth, ExperimentRun, Health, ModelTokens, MonitorHealth, RunFilter, RunKey, RunRow, Scope,
-    StepRow, Store, Tokens, UsageDay,
+    Change, DayHealth, ExperimentRun, Health, ModelTokens, MonitorHealth, RunFilter, RunKey,
+    RunRow, Scope, StepRow, Store, Tokens, UsageDay,
 };
 
 type Held = Arc<dyn Store>;

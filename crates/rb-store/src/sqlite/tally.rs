@@ -183,7 +183,8 @@ impl Tally {
             self.models.retain(|_, sums| *sums != Spent::default());
         }
         for (name, score) in share.scores.iter().filter(|(_, score)| score.is_finite()) {
-            self.monitors.entry(name.clone()).or_default()[Severity::of(*score).place()] += sign.of(1);
+            self.monitors.entry(name.clone()).or_default()[Severity::of(*score).place()] +=
+                sign.of(1);
         }
         for name in &share.fired {
             self.monitors.entry(name.clone()).or_default()[0] += sign.of(1);

@@ -29,7 +29,11 @@ fn step() -> impl Strategy<Value = StepRow> {
     let scores = vec((select(vec!["repeat", "drift", "calm"]), score()), 0..4);
     let said = (run_key(), 0..4_u32, 0..3_i64, score(), scores, words(vec!["repeat", "drift"]));
     let spent = (0..5_u64, 0..500_u64, 0..9_u64, select(vec![0.0, 0.1, 0.000_1, 1.0 / 7.0]));
-    let given = (words(vec!["advice", "[e1:p-1]", "[e3:q]"]), words(vec!["E1Injection"]), select(vec!["", "m", "n"]));
+    let given = (
+        words(vec!["advice", "[e1:p-1]", "[e3:q]"]),
+        words(vec!["E1Injection"]),
+        select(vec!["", "m", "n"]),
+    );
     (said, spent, given).prop_map(|(said, spent, given)| {
         let (run, step_index, day, total_score, scores, fired) = said;
         let (output, input, cache, cost_usd) = spent;

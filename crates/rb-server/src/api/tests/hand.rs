@@ -23,7 +23,8 @@ async fn a_persons_words_go_with_the_next_walk_once_and_are_recorded() {
     let trial = Trial::new().await;
     walk(&trial, "org/r", json!({"step_index": 0, "task": "Repair the parser."})).await;
     assert_eq!(steer(&trial, "org/r", " Look at the lexer. ").await, StatusCode::ACCEPTED);
-    let step = json!({"step_index": 1, "thought": "I read.", "action": "read", "observation": "fn"});
+    let step =
+        json!({"step_index": 1, "thought": "I read.", "action": "read", "observation": "fn"});
     let told = walk(&trial, "org/r", step.clone()).await;
     let guidance = told["guidance"].as_str().unwrap();
     assert!(guidance.starts_with("[REASONBLOCKS]\n") && guidance.contains(SAID), "{guidance}");
@@ -32,7 +33,8 @@ async fn a_persons_words_go_with_the_next_walk_once_and_are_recorded() {
     let again = trial.restarted().await;
     let repeated = walk(&again, "org/r", step).await;
     assert_eq!(repeated["guidance"], told["guidance"], "a replayed run says the same again");
-    let later = json!({"step_index": 2, "thought": "I read on.", "action": "read", "observation": "x"});
+    let later =
+        json!({"step_index": 2, "thought": "I read on.", "action": "read", "observation": "x"});
     let later = walk(&trial, "org/r", later).await;
     assert!(!later["sources"].as_array().unwrap().contains(&json!("hand")), "{later}");
 
@@ -60,10 +62,7 @@ async fn evaluate_with_a_run_id_says_it_too_and_telemetry_knows_who_spoke() {
         "injection_sources": ["RemoteMonitorSteering"]});
     trial.post("/v1/monitor/runs/r/steps", &trial.acme, &step).await;
     let run = trial.get("/v1/monitor/runs/r", &trial.acme).await;
-    assert_eq!(
-        run.at("/steps/0/injection_sources"),
-        json!(["RemoteMonitorSteering", "hand"])
-    );
+    assert_eq!(run.at("/steps/0/injection_sources"), json!(["RemoteMonitorSteering", "hand"]));
 }
 
 #[tokio::test]
