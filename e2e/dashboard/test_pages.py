@@ -10,7 +10,6 @@ from server import Server
 
 PAGES = [
     "/",
-    "/?fired=semantic_loop",
     "/ui/run?id=sign-out",
     "/ui/run?id=live-now",
     "/ui/health",

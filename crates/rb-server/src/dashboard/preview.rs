@@ -54,9 +54,11 @@ fn composite(weights: &Weights, scores: &BTreeMap<String, f64>) -> f64 {
     of(Suite::Heuristic).max(of(Suite::Semantic))
 }
 
-/// The monitor that speaks on a step: the most serious that fired, by weight times score. One without weight is silent.
+/// The monitor that speaks on a step: of the suite that has the voice, the most serious that fired, by weight times
+/// score. One without weight is silent.
 fn speaker(weights: &Weights, step: &StepRow) -> Option<&'static str> {
-    let fired = ALL.iter().filter(|spec| step.fired.iter().any(|id| id == spec.id));
+    let voices = ALL.iter().filter(|spec| spec.suite == Suite::Semantic);
+    let fired = voices.filter(|spec| step.fired.iter().any(|id| id == spec.id));
     let ranked = fired.filter_map(|spec| {
         let seriousness = weights.get(spec.id)? * step.scores.get(spec.id)?;
         (seriousness > 0.0).then_some((spec.id, seriousness))
@@ -154,7 +156,7 @@ mod tests {
             let seen = Seen::under(&weights, &steps);
             (seen.peak, seen.danger, first_word(&weights, &steps))
         };
-        assert_eq!(check(&[]), (0.35, 0, Some(("streak", 1))));
+        assert_eq!(check(&[]), (0.35, 0, Some(("claim_contradiction", 1))));
         assert_eq!(
             check(&[("claim_contradiction", 0.7)]),
             (0.7, 1, Some(("claim_contradiction", 1)))
