@@ -18,7 +18,7 @@ KEY = "operators-key-for-the-pages"
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """An open server on this machine."""
-    server = Server(tmp_path_factory.mktemp("open") / "data")
+    server = Server(tmp_path_factory.mktemp("open") / "data", MAX_BODY_BYTES="30000000")
     seed.fill(server)
     yield server
     server.stop()

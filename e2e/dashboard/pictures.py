@@ -16,15 +16,15 @@ from server import Server
 PICTURES = {
     "runs": ("/", 760),
     "run": ("/ui/run?id=sign-out", 1000),
-    "experiments": ("/ui/experiments?id=steering-autumn", 900),
+    "experiments": ("/ui/experiments?id=made-up-example", 820),
 }
 
 
 def fill(server: Server) -> None:
     dice = random.Random(3)
+    seed.experiment(server, dice, "made-up-example", 45)
+    seed.runs(server, dice, 60)
     seed.samples(server, dice)
-    seed.experiment(server, dice, "steering-autumn", 90)
-    seed.runs(server, dice, 40)
     seed.live(server, dice)
 
 

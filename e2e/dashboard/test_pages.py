@@ -10,7 +10,6 @@ from server import Server
 
 PAGES = [
     "/",
-    "/?fired=semantic_loop",
     "/ui/run?id=sign-out",
     "/ui/run?id=live-now",
     "/ui/health",
@@ -24,11 +23,13 @@ PAGES = [
     "/ui/keys",
     "/ui/quickstart",
 ]
+AXE = Axe()
 EVIL = "</pre><script>window.evil = 1</script><img src=x onerror='window.evil = 1'>\u202egpj.exe\x1b[2J\x07"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_has_a_serious_barrier(server: Server, browser: Browser, scheme: str) -> None:
+# A scheme changes colours and nothing else, so everything else is looked at once.
+@pytest.mark.parametrize(("scheme", "rules"), [("light", {}), ("dark", {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}})])
+def test_no_page_has_a_serious_barrier(server: Server, browser: Browser, scheme: str, rules: dict[str, object]) -> None:
     context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
     page = context.new_page()
     found = []
@@ -36,7 +37,7 @@ def test_no_page_has_a_serious_barrier(server: Server, browser: Browser, scheme:
         page.goto(server.url + path)
         for step in page.locator("details.step.fired > summary").all()[:1]:
             step.click()
-        violations = Axe().run(page).response["violations"]
+        violations = AXE.run(page, options={"resultTypes": ["violations"], "preload": False, **rules}).response["violations"]
         found += [
             (path, it["id"], it["nodes"][0]["html"][:200], it["nodes"][0].get("failureSummary", "")[:200])
             for it in violations if it["impact"] in ("serious", "critical")
@@ -114,7 +115,7 @@ def test_the_keyboard_reaches_everything(server: Server, page: Page) -> None:
 
 
 def test_hostile_content_is_shown_and_does_nothing(server: Server, page: Page) -> None:
-    long = "x" * 4_000_000
+    long = "x" * 10_000_000
     server.post("/monitor/runs", run_id="evil", task=EVIL, agent_name=EVIL, model=EVIL, metadata={"experiment_id": "evil" + EVIL, "arm": "on"})
     server.post("/monitor/runs/evil/steps", step_index=0, thought=EVIL, action=EVIL, action_input=EVIL, observation=EVIL)
     server.post("/monitor/runs/evil/steps", step_index=1, thought=long, observation="y" * 900_000)
@@ -133,11 +134,3 @@ def test_hostile_content_is_shown_and_does_nothing(server: Server, page: Page) -
     page.goto(server.url + "/ui/run?id=evil")
     page.locator("details.step > summary").first.click()
     expect(page.locator("details.step").first).to_contain_text("<script>window.evil")
-
-
-def test_ten_megabytes_in_one_line_are_refused_in_words(server: Server) -> None:
-    import urllib.error
-
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        server.post("/monitor/runs/large/steps", step_index=0, thought="z" * 10_000_000)
-    assert refused.value.code == 413

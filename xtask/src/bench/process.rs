@@ -31,8 +31,7 @@ impl Server {
 
     /// The same on data that is there.
     pub(super) fn on(data: PathBuf, set: &[(&str, String)]) -> Result<Self> {
-        shell::run(&mut shell::cargo(&["build", "--release", "--quiet", "--package", "rb"])?)?;
-        let rb = shell::target()?.join("release").join("rb");
+        let rb = rb()?;
         let address = free_address()?;
         let mut command = shell::program(rb)?;
         command.args(["serve", "--listen", &address.to_string(), "--data-dir"]).arg(&data);
@@ -85,6 +84,15 @@ impl Drop for Server {
             drop(std::fs::remove_dir_all(data));
         }
     }
+}
+
+/// The program: the one that `RB_BIN` names, or built for release.
+fn rb() -> Result<PathBuf> {
+    if let Some(rb) = std::env::var_os("RB_BIN") {
+        return Ok(rb.into());
+    }
+    shell::run(&mut shell::cargo(&["build", "--release", "--quiet", "--package", "rb"])?)?;
+    Ok(shell::target()?.join("release").join("rb"))
 }
 
 /// An empty folder under `target/`.

@@ -18,14 +18,30 @@ use crate::view::text::{Shown, counted, line, name};
 const RUNS: u32 = 20;
 const STEPS: u32 = 300;
 
-/// A run as these weights see it.
+/// The composites of a run, in numbers.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
     peak: f64,
     /// Steps whose composite is a danger.
     danger: usize,
-    /// The monitor that would have spoken first, and at which step.
-    speaks: Option<(&'static str, u32)>,
+}
+
+impl Seen {
+    fn of(composites: impl Iterator<Item = f64> + Clone) -> Self {
+        Self {
+            peak: composites.clone().fold(0.0, f64::max),
+            danger: composites.filter(|composite| *composite >= Health::DANGER_FROM).count(),
+        }
+    }
+
+    /// As it was judged when it ran.
+    fn then(steps: &[StepRow]) -> Self {
+        Self::of(steps.iter().map(|step| step.total_score))
+    }
+
+    fn under(weights: &Weights, steps: &[StepRow]) -> Self {
+        Self::of(steps.iter().map(|step| composite(weights, &step.scores)))
+    }
 }
 
 /// The composite of stored readings: each suite's weighted sum, the larger of both.
@@ -38,9 +54,11 @@ fn composite(weights: &Weights, scores: &BTreeMap<String, f64>) -> f64 {
     of(Suite::Heuristic).max(of(Suite::Semantic))
 }
 
-/// The monitor that speaks on a step: the most serious that fired, by weight times score. One without weight is silent.
+/// The monitor that speaks on a step: of the suite that has the voice, the most serious that fired, by weight times
+/// score. One without weight is silent.
 fn speaker(weights: &Weights, step: &StepRow) -> Option<&'static str> {
-    let fired = ALL.iter().filter(|spec| step.fired.iter().any(|id| id == spec.id));
+    let voices = ALL.iter().filter(|spec| spec.suite == Suite::Semantic);
+    let fired = voices.filter(|spec| step.fired.iter().any(|id| id == spec.id));
     let ranked = fired.filter_map(|spec| {
         let seriousness = weights.get(spec.id)? * step.scores.get(spec.id)?;
         (seriousness > 0.0).then_some((spec.id, seriousness))
@@ -48,31 +66,31 @@ fn speaker(weights: &Weights, step: &StepRow) -> Option<&'static str> {
     ranked.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(id, _)| id)
 }
 
-fn seen(weights: &Weights, steps: &[StepRow]) -> Seen {
-    let composites = steps.iter().map(|step| composite(weights, &step.scores));
-    Seen {
-        peak: composites.clone().fold(0.0, f64::max),
-        danger: composites.filter(|composite| *composite >= Health::DANGER_FROM).count(),
-        speaks: steps.iter().find_map(|step| Some((speaker(weights, step)?, step.step_index))),
-    }
+/// The first step on which somebody would have spoken.
+fn first_word(weights: &Weights, steps: &[StepRow]) -> Option<(&'static str, u32)> {
+    steps.iter().find_map(|step| Some((speaker(weights, step)?, step.step_index)))
 }
 
-/// The newest runs under two sets of weights.
-pub(super) async fn draw(
-    app: &Shared,
-    visitor: &Visitor,
-    before: &Weights,
-    after: &Weights,
-) -> ApiResult<Markup> {
+/// A run with what was said of it then, what would be said now, and who would speak first.
+struct Tried {
+    run: RunRow,
+    then: Seen,
+    now: Seen,
+    speaks: Option<(&'static str, u32)>,
+}
+
+/// The newest runs as they were judged, and under these weights.
+pub(super) async fn draw(app: &Shared, visitor: &Visitor, weights: &Weights) -> ApiResult<Markup> {
     let scope = visitor.caller.scope(None, None);
     let newest = RunFilter { count_max: RUNS, ..RunFilter::default() };
     let mut rows = Vec::new();
     for run in app.store.runs(&scope, &newest).await? {
         let steps = app.store.steps(&run.run, 0, STEPS).await?;
-        rows.push((seen(before, &steps), seen(after, &steps), run));
+        let (then, now) = (Seen::then(&steps), Seen::under(weights, &steps));
+        rows.push(Tried { run, then, now, speaks: first_word(weights, &steps) });
     }
     let count = |of: &dyn Fn(&Seen) -> bool| {
-        let both = rows.iter().map(|(then, now, _)| (of(then), of(now)));
+        let both = rows.iter().map(|tried| (of(&tried.then), of(&tried.now)));
         both.fold((0, 0), |sum, (a, b)| (sum.0 + usize::from(a), sum.1 + usize::from(b)))
     };
     let (danger, danger_now) = count(&|seen| seen.danger > 0);
@@ -82,27 +100,27 @@ pub(super) async fn draw(
             h2 { "What these weights would have said" }
             @if rows.is_empty() { p.note { "There are no runs to try them on." } }
             @else {
-                p.verdict { "Of the newest " (counted(rows.len(), "run")) ", " (danger_now) " would have been in danger (now " (danger)
-                    ") and " (clean_now) " clean (now " (clean) ")." }
+                p.verdict { "Of the newest " (counted(rows.len(), "run")) ", " (danger_now) " would have been in danger (they were " (danger)
+                    ") and " (clean_now) " clean (they were " (clean) ")." }
                 p.soft { "Which monitors fire does not depend on weights; how high the composite goes does, and who speaks first." }
                 div.scroll tabindex="0" role="group" aria-label="Runs under these weights" { table.cards {
-                    thead { tr { th { "run" } th { "peak now" } th { "with these" } th.right { "steps in danger" } th { "would speak first" } } }
-                    tbody { @for (then, now, run) in &rows { (row(run, then, now)) } }
+                    thead { tr { th { "run" } th { "peak then" } th { "with these" } th.right { "steps in danger" } th { "would speak first" } } }
+                    tbody { @for tried in &rows { (row(tried)) } }
                 } }
             }
         }
     })
 }
 
-fn row(run: &RunRow, then: &Seen, now: &Seen) -> Markup {
+fn row(Tried { run, then, now, speaks }: &Tried) -> Markup {
     let title = if run.task.trim().is_empty() { &run.run.run_id } else { &run.task };
     html! {
         tr {
             td.what { a href=(address(&run.run)) { (Shown(&line(title, 70), 71)) } }
-            td data-name="now" { (bar(then.peak, "fill-calm", &format!("{:.2}", then.peak))) }
+            td data-name="then" { (bar(then.peak, "fill-calm", &format!("{:.2}", then.peak))) }
             td data-name="with these" { (bar(now.peak, "fill-hot", &format!("{:.2}", now.peak))) }
             td.right data-name="in danger" { (then.danger) " → " (now.danger) }
-            td { @match now.speaks {
+            td { @match speaks {
                 Some((monitor, step)) => { span.mark.hot { (name(monitor)) } span.soft { " step " (step) } }
                 None => { span.soft { "nobody" } }
             } }
@@ -135,10 +153,10 @@ mod tests {
         ];
         let check = |overrides: &[(&str, f64)]| {
             let (weights, _) = Weights::default().with(overrides.iter().copied());
-            let seen = seen(&weights, &steps);
-            (seen.peak, seen.danger, seen.speaks)
+            let seen = Seen::under(&weights, &steps);
+            (seen.peak, seen.danger, first_word(&weights, &steps))
         };
-        assert_eq!(check(&[]), (0.35, 0, Some(("streak", 1))));
+        assert_eq!(check(&[]), (0.35, 0, Some(("claim_contradiction", 1))));
         assert_eq!(
             check(&[("claim_contradiction", 0.7)]),
             (0.7, 1, Some(("claim_contradiction", 1)))

@@ -189,8 +189,7 @@ pub(super) async fn preview(State(app): State<Shared>, visitor: Visitor, form: F
     let drawn = async {
         visitor.check(&form)?;
         let draft = Draft::of_form(&form)?;
-        let before = Weights::default();
-        let seen = preview::draw(&app, &visitor, &before, &draft.weights()).await?;
+        let seen = preview::draw(&app, &visitor, &draft.weights()).await?;
         Ok(editing(&visitor, &draft, &seen))
     };
     drawn.await.unwrap_or_else(layout::problem)

@@ -8,6 +8,7 @@ use axum::response::sse::{Event, KeepAlive};
 use axum::response::{IntoResponse as _, Response, Sse};
 use maud::{Markup, html};
 use rb_store::RunRow;
+use serde_json::Value;
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::BroadcastStream;
 
@@ -77,6 +78,7 @@ fn pages(row: &RunRow, from: u32, count: u32) -> Markup {
 /// The box to say something to the agent.
 fn steering(app: &Shared, visitor: &Visitor, row: &RunRow) -> Markup {
     let waiting = app.hands.waiting(&row.run);
+    let is_only_watched = row.metadata.get("mode").and_then(Value::as_str) == Some("observe");
     html! {
         section.steer aria-labelledby="steer-title" {
             h2 id="steer-title" { "Steer it by hand" }
@@ -89,6 +91,7 @@ fn steering(app: &Shared, visitor: &Visitor, row: &RunRow) -> Markup {
                 div.row { button.main { "Say it" }
                     span.soft { "Reaches agents behind the gateway, the walk, and " code { "evaluate" } " with a run id." } }
             }
+            @if is_only_watched { p.note { "The gateway only watches this run: what is said waits until it is steered." } }
             div data-part="waiting" role="status" {
                 @if !waiting.is_empty() {
                     p.soft { "Waits for the next model call:" }
