@@ -55,12 +55,7 @@ enum KeptBody {
 }
 
 impl Replay {
-    pub(crate) fn new(
-        model: &str,
-        found: &Found,
-        wrap_up: Option<&str>,
-        words: &[String],
-    ) -> Self {
+    pub(crate) fn new(model: &str, found: &Found, wrap_up: Option<&str>, words: &[String]) -> Self {
         Self {
             model: model.to_owned(),
             e1: Answer::from(&found.e1),
