@@ -42,6 +42,13 @@ pub(super) async fn runs(session: &Session, scope: &Scope, filter: &RunFilter) -
     session.select(&sql, &conditions.values()).await?.iter().map(row_of).collect()
 }
 
+/// Everybody who has anything.
+pub(super) async fn orgs(session: &Session) -> Sql<Vec<String>> {
+    let sql = "SELECT org FROM runs UNION SELECT org FROM usage UNION SELECT org FROM findings
+        UNION SELECT org FROM keys ORDER BY org";
+    session.select(sql, &[]).await?.iter().map(|row| text(row, "org")).collect()
+}
+
 fn conditions<'a>(
     scope: &'a Scope,
     filter: &'a RunFilter,
