@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::rows::{ConversationRow, FindingRow, KeyRow, PatternRow, ProfileRow, RunKey, StepRow};
+use crate::rows::{
+    ConversationRow, FindingRow, KeyRow, PatternRow, ProfileRow, RunKey, StepRow, UsageDay,
+};
 
 /// One change. Putting replaces what is there under the same key; deleting what is not there touches no row.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +33,17 @@ pub enum Change {
     ExpireRuns {
         before_ms: i64,
         runs_max: u32,
+    },
+
+    /// For copies of a store: the run counts as changed so often. An unknown run stays unknown.
+    SetVersion {
+        run: RunKey,
+        version: u64,
+    },
+    /// For copies of a store: what an organisation used on a day, whatever its steps say.
+    SetUsage {
+        org: String,
+        day: UsageDay,
     },
 
     PutPattern(Box<PatternRow>),

@@ -10,6 +10,8 @@
 mod change;
 /// What every backend keeps to, as checks.
 pub mod contract;
+/// From one store to another.
+mod copy;
 /// How many runs fare together.
 mod fare;
 /// Lists and maps, in a cell.
@@ -29,7 +31,10 @@ mod sqlite;
 /// A run's steps in numbers.
 mod tally;
 
+use tokio::sync::mpsc;
+
 pub use change::{Change, RunStart};
+pub use copy::{Amounts, amounts, copy};
 pub use open::open;
 pub use rows::{
     ConversationRow, DayHealth, Evidence, ExperimentRun, FindingRow, Health, KeyRow, ModelTokens,
@@ -101,10 +106,25 @@ pub trait Store: Send + Sync + 'static {
     /// A value kept under a name.
     async fn setting(&self, name: &str) -> Result<Option<String>>;
 
+    /// Everything that is kept under a name, by name.
+    async fn settings(&self) -> Result<Vec<(String, String)>>;
+    /// The organisations that have runs, usage, findings or keys, sorted.
+    async fn orgs(&self) -> Result<Vec<String>>;
+    /// All conversations by organisation and run, from behind one of them on.
+    async fn conversations(
+        &self,
+        after: Option<&RunKey>,
+        count_max: u32,
+    ) -> Result<Vec<ConversationRow>>;
     /// What the gateway remembers of a run's conversation.
     async fn conversation(&self, run: &RunKey) -> Result<Option<String>>;
     /// The run of the newest conversation with the first of the heads that any has.
     async fn conversation_with_head(&self, org: &str, heads: &[String]) -> Result<Option<String>>;
+
+    /// Tells the other nodes that use this store; a file has none. A message that they miss is lost.
+    async fn tell(&self, node: &str, messages: Vec<String>) -> Result<()>;
+    /// What other nodes tell from now on, until the receiver is dropped; nothing where there are none.
+    fn hear(&self, node: &str) -> Option<mpsc::Receiver<String>>;
 
     /// Whether the database answers: for health checks.
     async fn ping(&self) -> Result<()>;

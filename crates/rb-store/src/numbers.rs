@@ -12,6 +12,11 @@ pub(crate) fn count_in(count: u64) -> i64 {
     i64::try_from(count.min(COUNT_MAX)).unwrap_or(i64::MAX)
 }
 
+/// A sum of counts as it is stored.
+pub(crate) fn sum_in(sum: u64) -> i64 {
+    i64::try_from(sum).unwrap_or(i64::MAX)
+}
+
 /// A count as it is read: a negative one cannot have been stored.
 pub(crate) fn count_out(count: i64) -> u64 {
     u64::try_from(count).unwrap_or(0)

@@ -4,9 +4,9 @@
 use super::fault::{Fault, Sql};
 use super::ledger::Ledger;
 use super::session::Session;
-use super::{findings, keys, load, patterns, profiles, put, runs};
+use super::{findings, keys, load, patterns, profiles, put, runs, usage};
 use crate::Change;
-use crate::numbers::count_out;
+use crate::numbers::{count_in, count_out};
 
 /// How many rows each change of a call touched.
 pub(super) type Touched = Vec<u64>;
@@ -28,7 +28,6 @@ async fn attempt(session: &Session, calls: &[&[Change]]) -> Sql<Vec<Option<Touch
         .flat_map(|(call, changes)| changes.iter().map(move |change| (call, change)))
         .collect();
     let mut done: Vec<Option<Touched>> = calls.iter().map(|_| Some(Vec::new())).collect();
-    // Removing runs comes between: what was put before is written before.
     let parts = parts(&changes);
     for (at, part) in parts.iter().enumerate() {
         let opening = if at == 0 { "BEGIN" } else { "" };
@@ -52,13 +51,13 @@ async fn attempt(session: &Session, calls: &[&[Change]]) -> Sql<Vec<Option<Touch
     Ok(done)
 }
 
-/// The changes in order, those that remove runs apart from the others.
+/// The changes in order, those apart that need what was put before to be written.
 fn parts<'p, 'a>(changes: &'p [(usize, &'a Change)]) -> Vec<&'p [(usize, &'a Change)]> {
-    changes.chunk_by(|(_, one), (_, next)| removes_runs(one) == removes_runs(next)).collect()
+    changes.chunk_by(|(_, one), (_, next)| comes_between(one) == comes_between(next)).collect()
 }
 
-fn removes_runs(change: &Change) -> bool {
-    matches!(change, Change::DeleteRun(_) | Change::ExpireRuns { .. })
+fn comes_between(change: &Change) -> bool {
+    matches!(change, Change::DeleteRun(_) | Change::ExpireRuns { .. } | Change::SetUsage { .. })
 }
 
 enum Folded {
@@ -96,8 +95,14 @@ fn fold<'a>(ledger: &mut Ledger<'a>, change: &'a Change) -> Folded {
         Change::PutConversation(row) => {
             ledger.conversations.insert(&row.run, row);
         }
+        Change::SetVersion { run, version } => {
+            if let Some(entry) = ledger.runs.get_mut(run) {
+                entry.set_version(count_in(*version));
+            }
+        }
         Change::DeleteRun(_)
         | Change::ExpireRuns { .. }
+        | Change::SetUsage { .. }
         | Change::PutPattern(_)
         | Change::DeletePattern { .. }
         | Change::UsePatterns { .. }
@@ -121,6 +126,7 @@ async fn write(session: &Session, change: &Change) -> Sql<u64> {
         Change::ExpireRuns { before_ms, runs_max } => {
             runs::expire(session, *before_ms, *runs_max).await
         }
+        Change::SetUsage { org, day } => usage::set(session, org, *day).await,
         Change::PutPattern(pattern) => patterns::put(session, pattern).await,
         Change::DeletePattern { org, tier, pattern_id } => {
             patterns::delete(session, org, tier, pattern_id).await
@@ -146,6 +152,7 @@ async fn write(session: &Session, change: &Change) -> Sql<u64> {
         | Change::StartRun(_)
         | Change::PutStep(_)
         | Change::FinishRun { .. }
+        | Change::SetVersion { .. }
         | Change::PutConversation(_) => Ok(0),
     }
 }

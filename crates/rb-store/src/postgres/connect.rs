@@ -42,10 +42,10 @@ pub(super) fn address(url: &str) -> Result<Config> {
 }
 
 /// A pool of at most `size` connections, made as they are needed.
-pub(super) fn pool(config: &Config, size: usize) -> Result<Pool> {
+pub(super) fn pool(config: &Config, tls: &MakeRustlsConnect, size: usize) -> Result<Pool> {
     // Whether a connection is closed is known without asking; one that is dead in other ways shows itself by time.
     let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-    let manager = Manager::from_config(config.clone(), tls(config)?, recycling);
+    let manager = Manager::from_config(config.clone(), tls.clone(), recycling);
     let greet = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
         Box::pin(async move { client.batch_execute(SETTINGS).await.map_err(HookError::Backend) })
     });
@@ -60,7 +60,7 @@ pub(super) fn pool(config: &Config, size: usize) -> Result<Pool> {
 }
 
 /// TLS with the certificates that this machine trusts; `sslmode=disable` in the address does without.
-fn tls(config: &Config) -> Result<MakeRustlsConnect> {
+pub(super) fn tls(config: &Config) -> Result<MakeRustlsConnect> {
     let failed = |cause: String| StoreError::Failed { doing: DOING, cause };
     let mut roots = RootCertStore::empty();
     if config.get_ssl_mode() != SslMode::Disable {

@@ -53,3 +53,25 @@ pub(super) async fn with_head(
     let rows = session.select(sql, &[&TextIn::of(org), &heads]).await?;
     rows.first().map(|row| text(row, "run_id")).transpose()
 }
+
+pub(super) async fn list(
+    session: &Session,
+    after: Option<&RunKey>,
+    count_max: u32,
+) -> Sql<Vec<ConversationRow>> {
+    let sql = "SELECT org, run_id, head, state, at_ms FROM conversations
+        WHERE $3 OR (org, run_id) > ($1, $2) ORDER BY org, run_id LIMIT $4";
+    let (org, run_id) = after.map_or(("", ""), |run| (run.org.as_str(), run.run_id.as_str()));
+    let (first, count) = (after.is_none(), i64::from(count_max));
+    let rows =
+        session.select(sql, &[&TextIn::of(org), &TextIn::of(run_id), &first, &count]).await?;
+    let conversation = |row: &tokio_postgres::Row| {
+        Ok(ConversationRow {
+            run: RunKey { org: text(row, "org")?, run_id: text(row, "run_id")? },
+            head: text(row, "head")?,
+            state: text(row, "state")?,
+            at_ms: row.try_get("at_ms")?,
+        })
+    };
+    rows.iter().map(conversation).collect()
+}

@@ -70,3 +70,8 @@ pub(super) async fn setting(session: &Session, name: &str) -> Sql<Option<String>
     let rows = session.select(sql, &[&TextIn::of(name)]).await?;
     rows.first().map(|row| text(row, "value")).transpose()
 }
+
+pub(super) async fn settings(session: &Session) -> Sql<Vec<(String, String)>> {
+    let rows = session.select("SELECT name, value FROM settings ORDER BY name", &[]).await?;
+    rows.iter().map(|row| Ok((text(row, "name")?, text(row, "value")?))).collect()
+}

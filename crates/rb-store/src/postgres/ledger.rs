@@ -25,6 +25,8 @@ pub(super) struct Entry<'a> {
     /// How often the run was changed, now and before this transaction, which may have made it.
     pub(super) version: i64,
     pub(super) version_before: i64,
+    /// Changes of this transaction.
+    pub(super) touched: u32,
     pub(super) started_ms: i64,
     pub(super) seen_ms: i64,
     pub(super) is_experiment: bool,
@@ -105,7 +107,7 @@ impl<'a> Entry<'a> {
     }
 
     pub(super) fn is_touched(&self) -> bool {
-        self.version > self.version_before
+        self.touched > 0
     }
 
     /// Whether the run became part of an experiment: what it had used before is to be given back.
@@ -115,7 +117,16 @@ impl<'a> Entry<'a> {
 
     fn hear(&mut self, at_ms: i64) {
         self.version += 1;
+        self.touched += 1;
         self.seen_ms = self.seen_ms.max(at_ms);
+    }
+
+    /// For copies: the run counts as changed so often. One that nobody else speaks of stays unknown.
+    pub(super) fn set_version(&mut self, version: i64) {
+        if !self.is_new() || self.is_touched() {
+            self.version = version;
+            self.touched += 1;
+        }
     }
 
     pub(super) fn start(&mut self, start: &RunStart) {

@@ -56,6 +56,13 @@ async fn with_only_org(session: &Session, scope: &Scope) -> Sql<Scope> {
     Ok(Scope { org, ..scope.clone() })
 }
 
+/// Everybody who has anything.
+pub(super) async fn orgs(session: &Session) -> Sql<Vec<String>> {
+    let sql = "SELECT org FROM runs UNION SELECT org FROM usage UNION SELECT org FROM findings
+        UNION SELECT org FROM keys ORDER BY org";
+    session.select(sql, &[]).await?.iter().map(|row| text(row, "org")).collect()
+}
+
 fn conditions<'a>(
     scope: &'a Scope,
     filter: &'a RunFilter,

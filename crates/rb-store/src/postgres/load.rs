@@ -35,7 +35,9 @@ impl<'a> Wanted<'a> {
         let mut wanted = Self::default();
         for (_, change) in changes {
             match *change {
-                Change::Expect { run, .. } => drop(wanted.runs.entry(run).or_default()),
+                Change::Expect { run, .. } | Change::SetVersion { run, .. } => {
+                    wanted.runs.entry(run).or_default();
+                }
                 Change::StartRun(start) => {
                     wanted.first(&start.run, start.at_ms, "").says_more = true;
                 }
@@ -47,6 +49,7 @@ impl<'a> Wanted<'a> {
                     wanted.first(run, *at_ms, "");
                 }
                 Change::DeleteRun(_)
+                | Change::SetUsage { .. }
                 | Change::ExpireRuns { .. }
                 | Change::PutPattern(_)
                 | Change::DeletePattern { .. }

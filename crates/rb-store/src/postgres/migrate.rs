@@ -14,7 +14,8 @@ pub(super) struct Migration {
 /// Every migration, oldest first. What was released is never changed.
 pub(super) const ALL: &[Migration] = &[
     Migration { name: "first", sql: include_str!("../../migrations/postgres/0001_first.sql") },
-    Migration { name: "reading", sql: include_str!("../../migrations/postgres/0002_reading.sql") },
+    Migration { name: "told", sql: include_str!("../../migrations/postgres/0002_told.sql") },
+    Migration { name: "reading", sql: include_str!("../../migrations/postgres/0003_reading.sql") },
 ];
 
 const DOING: &str = "bringing the database up to date";

@@ -51,6 +51,8 @@ mod session;
 mod steps;
 /// Texts and JSON.
 mod text;
+/// What nodes tell each other.
+mod told;
 /// What was used on which day.
 mod usage;
 /// Those who write.
@@ -59,13 +61,16 @@ mod writer;
 use std::time::Duration;
 
 use deadpool_postgres::Pool;
+use tokio::sync::mpsc;
+use tokio_postgres::Config;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use self::fault::{Fault, Sql};
 use self::session::Session;
 use self::writer::Writers;
 use crate::{
-    Change, ExperimentRun, FindingRow, Health, KeyRow, PatternRow, ProfileRow, Result, RunFilter,
-    RunKey, RunRow, Scope, StepRow, Store, UsageDay,
+    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, PatternRow, ProfileRow,
+    Result, RunFilter, RunKey, RunRow, Scope, StepRow, Store, UsageDay,
 };
 
 /// A read must be answered within this time.
@@ -77,13 +82,17 @@ const PING_WITHIN: Duration = Duration::from_secs(2);
 pub(crate) struct Postgres {
     readers: Pool,
     writers: Writers,
+    /// For the connection that signals of other nodes arrive on.
+    config: Config,
+    tls: MakeRustlsConnect,
 }
 
 impl Postgres {
     /// Connects and brings the schema up to date.
     pub(crate) async fn open(url: &str) -> Result<Self> {
         let config = connect::address(url)?;
-        let writing = connect::pool(&config, writer::WRITERS)?;
+        let tls = connect::tls(&config)?;
+        let writing = connect::pool(&config, &tls, writer::WRITERS)?;
         let mut first = writing
             .get()
             .await
@@ -91,8 +100,10 @@ impl Postgres {
         migrate::migrate(&mut first, migrate::ALL).await?;
         drop(first);
         Ok(Self {
-            readers: connect::pool(&config, connect::READERS)?,
+            readers: connect::pool(&config, &tls, connect::READERS)?,
             writers: Writers::start(&writing),
+            config,
+            tls,
         })
     }
 
@@ -176,6 +187,23 @@ impl Store for Postgres {
         self.read("reading a setting", async |session| keys::setting(session, name).await).await
     }
 
+    async fn settings(&self) -> Result<Vec<(String, String)>> {
+        self.read("listing settings", async |session| keys::settings(session).await).await
+    }
+
+    async fn orgs(&self) -> Result<Vec<String>> {
+        self.read("listing organisations", async |session| lists::orgs(session).await).await
+    }
+
+    async fn conversations(
+        &self,
+        after: Option<&RunKey>,
+        count_max: u32,
+    ) -> Result<Vec<ConversationRow>> {
+        let query = async |session: &Session| conversations::list(session, after, count_max).await;
+        self.read("listing conversations", query).await
+    }
+
     async fn conversation(&self, run: &RunKey) -> Result<Option<String>> {
         let query = async |session: &Session| conversations::find(session, run).await;
         self.read("reading a conversation", query).await
@@ -184,6 +212,16 @@ impl Store for Postgres {
     async fn conversation_with_head(&self, org: &str, heads: &[String]) -> Result<Option<String>> {
         let query = async |session: &Session| conversations::with_head(session, org, heads).await;
         self.read("finding a conversation", query).await
+    }
+
+    async fn tell(&self, node: &str, messages: Vec<String>) -> Result<()> {
+        let query = async |session: &Session| told::tell(session, node, &messages).await;
+        self.read("telling other nodes", query).await
+    }
+
+    fn hear(&self, node: &str) -> Option<mpsc::Receiver<String>> {
+        let (config, tls) = (self.config.clone(), self.tls.clone());
+        Some(told::hear(self.readers.clone(), config, tls, node.to_owned()))
     }
 
     async fn ping(&self) -> Result<()> {

@@ -6,7 +6,7 @@ use super::fault::Sql;
 use super::session::Session;
 use super::text::TextIn;
 use crate::UsageDay;
-use crate::numbers::count_out;
+use crate::numbers::{count_out, sum_in};
 use crate::tally::Share;
 
 /// What is added on one day, or taken away: interventions, steps, tokens.
@@ -47,6 +47,16 @@ pub(super) async fn stored(session: &Session, runs: &[i64]) -> Sql<Vec<(i64, i64
         Ok((row.try_get(0)?, row.try_get(1)?, [row.try_get(2)?, row.try_get(3)?, row.try_get(4)?]))
     };
     rows.iter().map(counted).collect()
+}
+
+/// For copies: what was used on a day, whatever the steps say.
+pub(super) async fn set(session: &Session, org: &str, day: UsageDay) -> Sql<u64> {
+    let org = TextIn::of(org);
+    session.execute("DELETE FROM usage WHERE org = $1 AND day = $2", &[&org, &day.day]).await?;
+    let sql = "INSERT INTO usage (org, day, slot, interventions, steps, tokens)
+        VALUES ($1, $2, 0, $3, $4, $5)";
+    let [interventions, steps, tokens] = [day.interventions, day.steps, day.tokens].map(sum_in);
+    session.execute(sql, &[&org, &day.day, &interventions, &steps, &tokens]).await
 }
 
 pub(super) async fn list(session: &Session, org: &str, since_day: i64) -> Sql<Vec<UsageDay>> {

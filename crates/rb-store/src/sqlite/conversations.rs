@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Result};
 
-use super::execute;
+use super::{execute, select};
 use crate::{ConversationRow, RunKey};
 
 pub(super) fn put(connection: &Connection, row: &ConversationRow) -> Result<u64> {
@@ -33,4 +33,22 @@ pub(super) fn with_head(
         }
     }
     Ok(None)
+}
+
+pub(super) fn list(
+    connection: &Connection,
+    after: Option<&RunKey>,
+    count_max: u32,
+) -> Result<Vec<ConversationRow>> {
+    let sql = "SELECT org, run_id, head, state, at_ms FROM conversations
+        WHERE ?3 OR (org, run_id) > (?1, ?2) ORDER BY org, run_id LIMIT ?4";
+    let (org, run_id) = after.map_or(("", ""), |run| (run.org.as_str(), run.run_id.as_str()));
+    select(connection, sql, (org, run_id, after.is_none(), count_max), |row| {
+        Ok(ConversationRow {
+            run: RunKey { org: row.get(0)?, run_id: row.get(1)? },
+            head: row.get(2)?,
+            state: row.get(3)?,
+            at_ms: row.get(4)?,
+        })
+    })
 }

@@ -58,3 +58,8 @@ pub(super) fn setting(connection: &Connection, name: &str) -> Result<Option<Stri
     let mut statement = connection.prepare_cached("SELECT value FROM settings WHERE name = ?1")?;
     statement.query_row([name], |row| row.get(0)).optional()
 }
+
+pub(super) fn settings(connection: &Connection) -> Result<Vec<(String, String)>> {
+    let sql = "SELECT name, value FROM settings ORDER BY name";
+    select(connection, sql, (), |row| Ok((row.get(0)?, row.get(1)?)))
+}

@@ -54,6 +54,13 @@ fn with_only_org(connection: &Connection, scope: &Scope) -> Result<Scope> {
     Ok(Scope { org: first.filter(|first| last.as_ref() == Some(first)), ..scope.clone() })
 }
 
+/// Everybody who has anything.
+pub(super) fn orgs(connection: &Connection) -> Result<Vec<String>> {
+    let sql = "SELECT org FROM runs UNION SELECT org FROM usage UNION SELECT org FROM findings
+        UNION SELECT org FROM keys ORDER BY org";
+    select(connection, sql, (), |row| row.get(0))
+}
+
 fn conditions(scope: &Scope, filter: &RunFilter, lead: &str) -> Conditions {
     let mut conditions = Conditions::of(scope, "r");
     if let Some(monitor) = &filter.fired {

@@ -52,15 +52,15 @@ mod writer;
 use std::path::Path;
 
 use rusqlite::{Connection, Result as Sql};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use self::connect::Place;
 use self::fault::{stopped, while_doing};
 use self::reader::Readers;
 use self::writer::Writer;
 use crate::{
-    Change, ExperimentRun, FindingRow, Health, KeyRow, PatternRow, ProfileRow, Result, RunFilter,
-    RunKey, RunRow, Scope, StepRow, Store, UsageDay,
+    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, PatternRow, ProfileRow,
+    Result, RunFilter, RunKey, RunRow, Scope, StepRow, Store, UsageDay,
 };
 
 /// A store in one file, or in memory. Fields drop in this order: whoever reads is done before the writer closes.
@@ -114,6 +114,8 @@ fn write(connection: &Connection, change: &Change) -> Sql<u64> {
         Change::ExpireRuns { before_ms, runs_max } => {
             runs::expire(connection, *before_ms, *runs_max)
         }
+        Change::SetVersion { run, version } => runs::set_version(connection, run, *version),
+        Change::SetUsage { org, day } => usage::set(connection, org, *day),
         Change::PutPattern(pattern) => patterns::put(connection, pattern),
         Change::DeletePattern { org, tier, pattern_id } => {
             patterns::delete(connection, org, tier, pattern_id)
@@ -229,6 +231,24 @@ impl Store for Sqlite {
         self.read("reading a setting", move |db| keys::setting(db, &name)).await
     }
 
+    async fn settings(&self) -> Result<Vec<(String, String)>> {
+        self.read("listing settings", keys::settings).await
+    }
+
+    async fn orgs(&self) -> Result<Vec<String>> {
+        self.read("listing organisations", lists::orgs).await
+    }
+
+    async fn conversations(
+        &self,
+        after: Option<&RunKey>,
+        count_max: u32,
+    ) -> Result<Vec<ConversationRow>> {
+        let after = after.cloned();
+        let query = move |db: &Connection| conversations::list(db, after.as_ref(), count_max);
+        self.read("listing conversations", query).await
+    }
+
     async fn conversation(&self, run: &RunKey) -> Result<Option<String>> {
         let run = run.clone();
         self.read("reading a conversation", move |db| conversations::find(db, &run)).await
@@ -238,6 +258,14 @@ impl Store for Sqlite {
         let (org, heads) = (org.to_owned(), heads.to_vec());
         self.read("finding a conversation", move |db| conversations::with_head(db, &org, &heads))
             .await
+    }
+
+    async fn tell(&self, _node: &str, _messages: Vec<String>) -> Result<()> {
+        Ok(())
+    }
+
+    fn hear(&self, _node: &str) -> Option<mpsc::Receiver<String>> {
+        None
     }
 
     async fn ping(&self) -> Result<()> {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::cell::{Cells, json_in, json_out};
 use super::fault::Moved;
 use super::{execute, select, tally, usage};
-use crate::numbers::count_out;
+use crate::numbers::{count_in, count_out};
 use crate::said::{ARM, EXPERIMENT, class_number, merged, search_text, word};
 use crate::tally::Tally;
 use crate::{OutcomeClass, RunKey, RunStart};
@@ -48,6 +48,12 @@ pub(super) fn expect(connection: &Connection, run: &RunKey, version: u64) -> Res
     } else {
         Err(Error::ToSqlConversionFailure(Box::new(Moved)))
     }
+}
+
+/// For copies: a run counts as changed so often.
+pub(super) fn set_version(connection: &Connection, run: &RunKey, version: u64) -> Result<u64> {
+    let sql = "UPDATE runs SET version = ?3 WHERE run_id = ?1 AND org = ?2";
+    execute(connection, sql, (&run.run_id, &run.org, count_in(version)))
 }
 
 /// A run begins with whatever was first heard of it.

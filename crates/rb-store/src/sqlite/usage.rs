@@ -4,7 +4,7 @@ use rusqlite::{Connection, Result};
 
 use super::{execute, select};
 use crate::UsageDay;
-use crate::numbers::{count_out, day};
+use crate::numbers::{count_out, day, sum_in};
 use crate::tally::Share;
 
 const ADD: &str =
@@ -34,6 +34,14 @@ pub(super) fn take_run(connection: &Connection, org: &str, run: i64) -> Result<(
         execute(connection, ADD, (org, day(at_ms), -injected, -1, -tokens))?;
     }
     Ok(())
+}
+
+/// For copies: what was used on a day, whatever the steps say.
+pub(super) fn set(connection: &Connection, org: &str, day: UsageDay) -> Result<u64> {
+    let sql = "INSERT OR REPLACE INTO usage (org, day, interventions, steps, tokens)
+        VALUES (?1, ?2, ?3, ?4, ?5)";
+    let [interventions, steps, tokens] = [day.interventions, day.steps, day.tokens].map(sum_in);
+    execute(connection, sql, (org, day.day, interventions, steps, tokens))
 }
 
 pub(super) fn list(connection: &Connection, org: &str, since_day: i64) -> Result<Vec<UsageDay>> {

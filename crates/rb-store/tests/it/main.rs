@@ -11,6 +11,8 @@
 mod backends;
 /// A PostgreSQL of our own.
 mod cluster;
+/// From one store to another.
+mod copies;
 /// What was answered survives `kill -9`.
 mod durability;
 /// Files that are damaged, locked, foreign or open to others.

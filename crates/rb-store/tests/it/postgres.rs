@@ -205,3 +205,33 @@ async fn what_was_answered_survives_the_death_of_the_server() {
     println!("{answered} answered steps, none lost");
     contract::recount(store, &[]).await.expect("sums equal a recount");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_hear_each_other_within_a_second_and_after_a_dropped_connection() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let url = cluster.database();
+    let nodes = nodes(&url).await;
+    let mut hearing = nodes[1].hear("one").expect("there may be others");
+    let mut own = nodes[0].hear("zero").expect("there may be others");
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let (client, connection) =
+        tokio_postgres::connect(&url, tokio_postgres::NoTls).await.expect("a connection");
+    let connection = tokio::spawn(connection);
+    for round in 0..3 {
+        let told: Vec<String> = (0..50).map(|at| format!("{round}: {at}\0")).collect();
+        let begun = Instant::now();
+        nodes[0].tell("zero", told.clone()).await.expect("told");
+        for expected in told {
+            let heard = tokio::time::timeout(Duration::from_secs(8), hearing.recv()).await;
+            assert_eq!(heard.expect("in time"), Some(expected));
+        }
+        println!("heard after {:.0?}", begun.elapsed());
+        // Everybody but the one who asks loses his connections.
+        let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE pid <> pg_backend_pid() AND query LIKE 'LISTEN%'";
+        client.batch_execute(cut).await.expect("cut");
+    }
+    assert!(own.try_recv().is_err(), "nobody hears himself");
+    drop(client);
+    drop(connection.await);
+}
