@@ -186,6 +186,7 @@ fn start_of(row: &RunRow) -> RunStart {
         codebase: row.codebase,
         task_profile: row.task_profile,
         parent: row.parent,
+        key_name: row.key_name,
         metadata: row.metadata,
     }
 }
