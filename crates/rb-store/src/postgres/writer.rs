@@ -64,10 +64,11 @@ impl Writers {
 /// The first run that changes are about.
 fn run_of(changes: &[Change]) -> Option<&RunKey> {
     changes.iter().find_map(|change| match change {
-        Change::Expect { run, .. } => Some(run),
         Change::StartRun(start) => Some(&start.run),
         Change::PutStep(step) => Some(&step.run),
-        Change::FinishRun { run, .. } | Change::DeleteRun(run) => Some(run),
+        Change::Expect { run, .. } | Change::FinishRun { run, .. } | Change::DeleteRun(run) => {
+            Some(run)
+        }
         Change::PutConversation(row) => Some(&row.run),
         Change::ExpireRuns { .. }
         | Change::PutPattern(_)
