@@ -46,7 +46,7 @@ async fn attempt(session: &Session, calls: &[&[Change]]) -> Sql<Vec<Option<Touch
                 Folded::Guarded { holds: false } => done[*call] = None,
             }
         }
-        put::write(session, ledger, closing).await?;
+        Box::pin(put::write(session, ledger, closing)).await?;
     }
     Ok(done)
 }
