@@ -83,7 +83,7 @@ fn reported(text: &str) -> Option<(String, bool)> {
             "Wall time" => is_timed = true,
             "Chunk ID" | "Original token count" | "Total output lines" => {}
             _ if line.starts_with("Process ") || line.starts_with("Exit code: ") => {
-                ended = Some(line)
+                ended = Some(line);
             }
             _ => return None,
         }
