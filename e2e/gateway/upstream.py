@@ -194,9 +194,12 @@ class Anthropic(Turn):
         blocks: list[dict[str, Any]] = []
         if self.model.endswith("-thinks"):
             blocks.append({"type": "thinking", "thinking": f"Turn {self.turns}.", "signature": f"sig-{self.turns}=="})
-        if self.is_over:
+        names = {tool.get("name") for tool in self.request.get("tools") or []}
+        if self.is_over or not names:
             return [*blocks, {"type": "text", "text": FINAL}]
         call = {"type": "tool_use", "id": f"toolu_{self.id}", "name": "search", "input": SEARCH}
+        if "search" not in names and "Bash" in names:
+            call |= {"name": "Bash", "input": {"command": "grep -rn session_timeout . || true", "description": "Search"}}
         return [*blocks, {"type": "text", "text": THOUGHT}, call]
 
     def usage(self) -> dict[str, int]:
@@ -204,8 +207,9 @@ class Anthropic(Turn):
                 "cache_creation_input_tokens": 0, "output_tokens": 40}
 
     def body(self) -> dict[str, Any]:
+        blocks = self.blocks()
         return {"id": f"msg_{self.id}", "type": "message", "role": "assistant", "model": self.model,
-                "content": self.blocks(), "stop_reason": "end_turn" if self.is_over else "tool_use",
+                "content": blocks, "stop_reason": blocks[-1]["type"].replace("text", "end_turn"),
                 "stop_sequence": None, "usage": self.usage()}
 
     def events(self) -> Iterator[str]:

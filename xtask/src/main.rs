@@ -10,6 +10,8 @@ mod bench;
 mod figures;
 /// Pages that are written from the code.
 mod generate;
+/// Programs from npm for the tests.
+mod node;
 /// What is printed, and how long it took.
 mod out;
 /// The Python package.

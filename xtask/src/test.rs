@@ -1,6 +1,6 @@
 //! Everything that must pass before a change lands, stage by stage. A failing stage does not stop the others.
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
@@ -116,7 +116,9 @@ fn schema() -> Result<()> {
 }
 
 fn clients() -> Result<()> {
-    pytest(&tools::CLIENTS, &["e2e/gateway"])?;
+    let programs = tools::PROGRAMS.install()?;
+    let mut tests = tests_in(&tools::CLIENTS, &["e2e/gateway"])?;
+    shell::run(tests.env("RB_PROGRAMS", programs)).context(tools::CLIENTS.name)?;
     pytest(&tools::OTLP, &["e2e/otlp", "e2e/terminal"])
 }
 
@@ -126,10 +128,16 @@ fn dashboard() -> Result<()> {
 }
 
 fn pytest(environment: &Environment, folders: &[&str]) -> Result<()> {
+    shell::run(&mut tests_in(environment, folders)?).context(environment.name)
+}
+
+/// The tests of these folders, with the program as `RB_BIN`.
+fn tests_in(environment: &Environment, folders: &[&str]) -> Result<Command> {
     let rb = tools::rb()?;
     let mut pytest = environment.module("pytest")?;
     pytest.args(["-q", "-p", "no:cacheprovider"]).args(folders).env("RB_BIN", rb);
-    shell::run(pytest.env("PYTHONDONTWRITEBYTECODE", "1")).with_context(|| environment.name)
+    pytest.env("PYTHONDONTWRITEBYTECODE", "1");
+    Ok(pytest)
 }
 
 fn docs() -> Result<()> {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
+use crate::node::Programs;
 use crate::python::Environment;
 use crate::{python, shell};
 
@@ -28,6 +29,10 @@ pub(crate) const SCHEMATHESIS: Environment =
 /// The providers' own clients and what is built on them.
 pub(crate) const CLIENTS: Environment =
     Environment { name: "clients", requirements: "e2e/gateway/requirements.txt", pip: &[] };
+
+/// Agents that are programs of their own.
+pub(crate) const PROGRAMS: Programs =
+    Programs { name: "programs", packages: "e2e/gateway/programs.txt" };
 
 /// OpenTelemetry's own SDK and exporter.
 pub(crate) const OTLP: Environment =

@@ -165,7 +165,7 @@ async fn decide(
     deadline.of(ensure_live(app, incoming, &named, &project, chat, &mut turn)).await??;
     let conversation = conversation.as_ref();
     let here = Here { app, incoming, chat, conversation, run, near, deadline };
-    let latest = here.latest(continuity).await;
+    let latest = here.latest().await;
     let walk = here.step_forward(turn.as_mut()?, continuity, latest);
     let walked = AssertUnwindSafe(walk).catch_unwind().await;
     if walked.is_err() {
@@ -190,13 +190,12 @@ struct Here<'a> {
 
 impl Here<'_> {
     /// The row of the newest step, which a call that is made again adds to. After a restart the store has it.
-    async fn latest(&self, continuity: Continuity) -> Option<StepRow> {
+    async fn latest(&self) -> Option<StepRow> {
         let (latest, next) = {
             let conversation = lock(self.conversation);
             (conversation.latest.clone(), conversation.next_index)
         };
-        let is_new = matches!(continuity, Continuity::First | Continuity::Continues { .. });
-        if is_new || latest.is_some() {
+        if latest.is_some() {
             return latest;
         }
         let newest = next.checked_sub(1)?;

@@ -33,7 +33,7 @@ fn title() -> String {
     small(
         "Generate a concise title for this session.",
         &format!("<session>{TASK}</session>"),
-        json!([]),
+        &json!([]),
     )
 }
 
