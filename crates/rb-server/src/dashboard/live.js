@@ -33,7 +33,11 @@
     }
     isBusy = false;
   };
-  source.addEventListener("ready", () => { mark.dataset.on = ""; mark.textContent = "live"; });
+  source.addEventListener("ready", () => {
+    mark.dataset.on = "";
+    mark.textContent = "live";
+    refresh(); // something may have happened since the page was drawn
+  });
   source.addEventListener("step", (event) => {
     if (run !== "*" && JSON.parse(event.data).run_id !== run) return;
     refresh();
