@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use rb_store::{
-    Change, ExperimentRun, FindingRow, Health, KeyRow, PatternRow, ProfileRow, Result, RunFilter,
-    RunKey, RunRow, Scope, StepRow, Store, StoreError, UsageDay,
+    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, PatternRow, ProfileRow,
+    Result, RunFilter, RunKey, RunRow, Scope, StepRow, Store, StoreError, UsageDay,
 };
+use tokio::sync::mpsc;
 
 /// How it fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +71,10 @@ macro_rules! weakly {
                 self.suffer(false).await?;
                 self.inner.$name($($argument),*).await
             })*
+
+            fn hear(&self, node: &str) -> Option<mpsc::Receiver<String>> {
+                self.inner.hear(node)
+            }
         }
     };
 }
@@ -89,6 +94,10 @@ weakly! {
     key(hash: &str) -> Option<KeyRow>;
     usage(org: &str, since_day: i64) -> Vec<UsageDay>;
     setting(name: &str) -> Option<String>;
+    settings() -> Vec<(String, String)>;
+    orgs() -> Vec<String>;
+    conversations(after: Option<&RunKey>, count_max: u32) -> Vec<ConversationRow>;
+    tell(node: &str, messages: Vec<String>) -> ();
     conversation(run: &RunKey) -> Option<String>;
     conversation_with_head(org: &str, heads: &[String]) -> Option<String>;
     ping() -> ();
