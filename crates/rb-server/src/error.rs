@@ -88,6 +88,11 @@ impl From<StoreError> for ApiError {
                 tracing::warn!(%error, "the store is away");
                 Self::Unavailable
             }
+            // Whoever guards a change tries again by himself; here everything was tried.
+            StoreError::Moved => {
+                tracing::warn!("a run is changed by others faster than it can be read");
+                Self::Unavailable
+            }
             StoreError::TooNew { .. } | StoreError::Failed { .. } => {
                 tracing::error!(%error, "the store failed");
                 Self::Internal

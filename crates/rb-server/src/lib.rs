@@ -46,6 +46,8 @@ mod library;
 mod live;
 /// What the server counts.
 mod metrics;
+/// The other nodes on the same database.
+mod neighbours;
 /// Calls to other servers.
 mod outbound;
 /// Ids in addresses.

@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tower::{Service, ServiceExt as _};
 
 use crate::app::Shared;
-use crate::{api, retention, slashes};
+use crate::{api, neighbours, retention, slashes};
 
 /// A client must have sent its headers within this time.
 const HEADERS_WITHIN: Duration = Duration::from_secs(15);
@@ -46,6 +46,7 @@ pub async fn serve(
         .config
         .retention
         .map(|kept| tokio::spawn(retention::keep_for(Arc::clone(&app.store), kept)).abort_handle());
+    let neighbours = tokio::spawn(neighbours::keep_in_touch(Shared::clone(&app))).abort_handle();
     let graceful = GracefulShutdown::new();
     let mut end = pin!(end);
     loop {
@@ -78,6 +79,7 @@ pub async fn serve(
     if let Some(sweeping) = sweeping {
         sweeping.abort();
     }
+    neighbours.abort();
     app.events.close(); // a stream would not end by itself
     if tokio::time::timeout(DRAIN_WITHIN, graceful.shutdown()).await.is_err() {
         tracing::warn!("some requests did not finish in time and were cut off");
