@@ -30,7 +30,7 @@ pub(crate) enum Command {
     Show(ShowArgs),
     Serve(ServeArgs),
     Keys(KeysArgs),
-    Migrate(MigrateArgs),
+    Migrate(crate::commands::migrate::MigrateArgs),
     Doctor(DoctorArgs),
     Run(RunArgs),
     /// Shows how a looping agent is steered, in ten seconds and without any key.
@@ -275,22 +275,6 @@ pub(crate) struct DataArgs {
     /// Another database than the one in the data folder: `sqlite:PATH` or `postgres://…`. Also `RB_DATABASE_URL`.
     #[arg(long, value_name = "URL", global = true)]
     pub(crate) database_url: Option<String>,
-}
-
-/// Copies everything from one database to another, such as from SQLite to PostgreSQL.
-///
-/// The source may be in use: what changes meanwhile is copied by running this again, which passes over what is the same
-/// on both sides. So is what an interrupted copy has done. To move: copy, stop the server, copy once more, and start it
-/// with the new address. Ends with 1 if the counts of both sides differ.
-#[derive(Debug, Args)]
-pub(crate) struct MigrateArgs {
-    /// Where everything is: `sqlite:PATH` or `postgres://…`.
-    #[arg(long, value_name = "URL")]
-    pub(crate) from: String,
-
-    /// Where it goes; made if it is not there.
-    #[arg(long, value_name = "URL")]
-    pub(crate) to: String,
 }
 
 /// Serves the API that the public SDKs talk to.

@@ -1,11 +1,29 @@
 //! `rb migrate`: moves everything from one database to another.
 
+use std::fmt::Write as _;
+
 use anyhow::{Context as _, Result};
+use clap::Args;
 use rb_store::{Amounts, amounts, copy, open};
 
-use crate::cli::MigrateArgs;
 use crate::exit::Exit;
 use crate::out::{GREEN, Out, RED, grouped};
+
+/// Copies everything from one database to another, such as from SQLite to PostgreSQL.
+///
+/// The source may be in use: what changes meanwhile is copied by running this again, which passes over what is the same
+/// on both sides. So is what an interrupted copy has done. To move: copy, stop the server, copy once more, and start it
+/// with the new address. Ends with 1 if the counts of both sides differ.
+#[derive(Debug, Args)]
+pub(crate) struct MigrateArgs {
+    /// Where everything is: `sqlite:PATH` or `postgres://…`.
+    #[arg(long, value_name = "URL")]
+    from: String,
+
+    /// Where it goes; made if it is not there.
+    #[arg(long, value_name = "URL")]
+    to: String,
+}
 
 pub(crate) fn run(args: &MigrateArgs, out: &mut Out) -> Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -47,7 +65,8 @@ fn table(source: &Amounts, target: &Amounts) -> String {
     for ((name, from), (_, to)) in source.named().into_iter().zip(target.named()) {
         let (style, word) = if from == to { (GREEN, "same") } else { (RED, "differ") };
         let (from, to) = (grouped(from), grouped(to));
-        text.push_str(&format!("{name:<16}{from:>14}{to:>14}  {style}{word}{style:#}\n"));
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name:<16}{from:>14}{to:>14}  {style}{word}{style:#}");
     }
     text
 }
