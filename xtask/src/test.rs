@@ -25,6 +25,7 @@ const STAGES: [Stage; 13] = [
     Stage { name: "python", about: "the Python package", run: package::check },
     Stage { name: "sdk", about: "the public SDKs against a running server", run: sdk },
     Stage { name: "schema", about: "requests from the OpenAPI document, and kills", run: schema },
+    Stage { name: "nodes", about: "three nodes on one PostgreSQL, and kills", run: nodes },
     Stage {
         name: "clients",
         about: "real clients through the gateway, OpenTelemetry's SDK, and a real terminal",
@@ -113,6 +114,12 @@ fn sdk() -> Result<()> {
 /// Requests made from the description, and kills in the middle of the work.
 fn schema() -> Result<()> {
     pytest(&tools::SCHEMATHESIS, &["e2e/schema", "e2e/durable"])
+}
+
+/// Several nodes that share a database: they decide as one, whatever dies.
+fn nodes() -> Result<()> {
+    tools::postgresql()?;
+    pytest(&tools::SCHEMATHESIS, &["e2e/nodes", "-s"])
 }
 
 fn clients() -> Result<()> {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rb_store::{RunKey, Scope};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::TryRecvError;
 use utoipa::ToSchema;
@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 const LAG_MAX: usize = 1_024;
 
 /// A step was stored.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub(crate) struct StepEvent {
     pub(crate) run_id: String,
     pub(crate) step_index: u32,
@@ -32,11 +32,16 @@ impl StepEvent {
 }
 
 /// The way from whoever stores to whoever listens; gone once the server ends.
-pub(crate) struct Events(Mutex<Option<broadcast::Sender<StepEvent>>>);
+pub(crate) struct Events {
+    here: Mutex<Option<broadcast::Sender<StepEvent>>>,
+    /// What happened on this node alone, for the others.
+    own: broadcast::Sender<StepEvent>,
+}
 
 impl Events {
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(Some(broadcast::Sender::new(LAG_MAX))))
+        let here = Mutex::new(Some(broadcast::Sender::new(LAG_MAX)));
+        Self { here, own: broadcast::Sender::new(LAG_MAX) }
     }
 
     /// Nothing more is told, and every stream comes to its end.
@@ -45,11 +50,22 @@ impl Events {
     }
 
     fn sender(&self) -> MutexGuard<'_, Option<broadcast::Sender<StepEvent>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.here.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells everybody; without listeners nobody hears it.
+    /// Something happened here: tells everybody, on this node and on the others.
     pub(crate) fn tell(&self, event: StepEvent) {
+        let _ = self.own.send(event.clone()); // a node alone has nobody to tell
+        self.pass_on(event);
+    }
+
+    /// What happens on this node, from now on.
+    pub(crate) fn listen_to_own(&self) -> broadcast::Receiver<StepEvent> {
+        self.own.subscribe()
+    }
+
+    /// Tells whoever listens on this node; without listeners nobody hears it.
+    pub(crate) fn pass_on(&self, event: StepEvent) {
         if let Some(sender) = &*self.sender() {
             let _ = sender.send(event);
         }

@@ -52,6 +52,8 @@ mod live;
 mod metrics;
 /// Pages of others on this machine.
 mod neighbours;
+/// The other nodes on the same database.
+mod nodes;
 /// Calls to other servers.
 mod outbound;
 /// Ids in addresses.

@@ -47,6 +47,7 @@ pub(crate) struct Metrics {
     pub(crate) injections: Family<InjectionLabels, Counter>,
     pub(crate) steps: Counter,
     pub(crate) replays: Counter,
+    pub(crate) overtaken: Counter,
     pub(crate) failed_open: Counter,
     pub(crate) cache_fuses: Counter,
     pub(crate) telemetry_dropped: Counter,
@@ -67,6 +68,7 @@ impl Metrics {
             injections: Family::default(),
             steps: Counter::default(),
             replays: Counter::default(),
+            overtaken: Counter::default(),
             failed_open: Counter::default(),
             cache_fuses: Counter::default(),
             telemetry_dropped: Counter::default(),
@@ -86,6 +88,8 @@ impl Metrics {
         all.register("injections", "Pieces of guidance given out", this.injections.clone());
         all.register("steps", "Steps stored", this.steps.clone());
         all.register("replays", "Runs rebuilt from their stored steps", this.replays.clone());
+        let about = "Steps that were read anew because another node was faster";
+        all.register("steps_overtaken", about, this.overtaken.clone());
         all.register(
             "failed_open",
             "Requests answered without guidance because something failed",

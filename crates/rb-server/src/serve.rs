@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tower::{Service, ServiceExt as _};
 
 use crate::app::Shared;
-use crate::{api, export, retention, slashes};
+use crate::{api, export, nodes, retention, slashes};
 
 /// A client must have sent its headers within this time.
 const HEADERS_WITHIN: Duration = Duration::from_secs(15);
@@ -49,6 +49,7 @@ pub async fn serve(
         .retention
         .map(|kept| tokio::spawn(retention::keep_for(Arc::clone(&app.store), kept)).abort_handle());
     let exporting = export::start(&app);
+    let nodes = tokio::spawn(nodes::keep_in_touch(Shared::clone(&app))).abort_handle();
     let graceful = GracefulShutdown::new();
     let mut end = pin!(end);
     loop {
@@ -81,6 +82,7 @@ pub async fn serve(
     if let Some(sweeping) = sweeping {
         sweeping.abort();
     }
+    nodes.abort();
     app.events.close(); // a stream would not end by itself
     if tokio::time::timeout(DRAIN_WITHIN, graceful.shutdown()).await.is_err() {
         tracing::warn!("some requests did not finish in time and were cut off");

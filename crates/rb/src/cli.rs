@@ -39,6 +39,7 @@ pub(crate) enum Command {
     Watch(WatchArgs),
     Serve(ServeArgs),
     Keys(KeysArgs),
+    Migrate(crate::commands::migrate::MigrateArgs),
     Doctor(DoctorArgs),
     Run(RunArgs),
     Demo(DemoArgs),

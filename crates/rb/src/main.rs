@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         Command::Watch(args) => commands::watch::run(&args, &mut out),
         Command::Serve(args) => commands::serve::run(&args, &mut out),
         Command::Keys(args) => commands::keys::run(&args, &mut out),
+        Command::Migrate(args) => commands::migrate::run(&args, &mut out),
         Command::Doctor(args) => commands::doctor::run(&args, &mut out),
         Command::Run(args) => commands::run::run(&args, &mut out),
         Command::Demo(args) => commands::demo::run(&args, &mut out),

@@ -6,7 +6,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use rb_store::{Change, RunKey, RunStart, Scope, StepRow};
+use rb_store::{Change, RunKey, RunStart, Scope, StepRow, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -19,14 +19,14 @@ use super::cut::{
     Cuts, MODEL_CHARS_MAX, NAME_CHARS_MAX, SHORT_CHARS_MAX, TASK_CHARS_MAX, TEXT_CHARS_MAX,
     check_id, check_index,
 };
-use super::told::{self, NO_RUN, TokensIn};
+use super::told::{self, NO_RUN, Stored, TokensIn};
 use crate::app::Shared;
 use crate::auth::Caller;
 use crate::body::Body;
 use crate::clock::now_ms;
 use crate::error::{ApiResult, Problem};
 use crate::judge;
-use crate::live::{Live, is_same_step};
+use crate::live::{Live, Turn, is_same_step};
 use crate::path::Path;
 
 /// A text that was shown to the model.
@@ -243,12 +243,34 @@ async fn step(
     let (_, project) = caller.home(org, project);
     let run = told::run_key(&app, &caller, org, &run_id).await?;
     let mut cuts = Cuts::default();
-    let mut row = body.row(run.clone(), project, &mut cuts);
-
+    let row = body.row(run.clone(), project, &mut cuts);
     let mut turn = app.live.turn(&run).await;
-    let live = told::state(&app, &mut turn, &run).await?;
-    let mut live = told::caught_up(&app, live, &run, row.step_index).await?;
-    told::check_project(&caller, &live)?;
+    for _ in 0..told::ATTEMPTS {
+        if let Some(row) = take(&app, &caller, &mut turn, row.clone(), &mut cuts).await? {
+            return Ok(Json(StepReply {
+                evidence: row.evidence.iter().map(EvidenceOut::from).collect(),
+                scores: row.scores,
+                total_score: row.total_score,
+                fired: row.fired,
+                truncated: cuts.names(),
+            }));
+        }
+    }
+    Err(StoreError::Moved.into())
+}
+
+/// Reads a step by the state there is and stores it; nothing where another node was faster with the same run.
+async fn take(
+    app: &Shared,
+    caller: &Caller,
+    turn: &mut Turn,
+    mut row: StepRow,
+    cuts: &mut Cuts,
+) -> ApiResult<Option<StepRow>> {
+    let run = row.run.clone();
+    let live = told::state(app, turn, &run).await?;
+    let mut live = told::caught_up(app, live, &run, row.step_index).await?;
+    told::check_project(caller, &live)?;
     row.model = told::model_of(std::mem::take(&mut row.model), &row.metadata, &live.model);
     row.model = cuts.text("step_model", row.model, MODEL_CHARS_MAX);
     row.cost_usd = app.prices.cost_usd(&row.model, &row.tokens, row.at_ms);
@@ -257,7 +279,7 @@ async fn step(
         live.read(&mut row);
         true
     } else {
-        told_again(&app, &run, &mut row).await?
+        told_again(app, &run, &mut row).await?
     };
     told::note_hand(&mut row);
     let mut changes = Vec::new();
@@ -272,22 +294,18 @@ async fn step(
         })));
     }
     changes.push(Change::PutStep(Box::new(row.clone())));
-    app.store.apply(changes).await?;
+    if told::store_next(app, &mut live, &run, changes).await? == Stored::Overtaken {
+        return Ok(None);
+    }
     if !live.is_known {
         live.is_known = true;
         live.project.clone_from(&row.project);
     }
-    told::tell(&app, &row, &live.project);
+    told::tell(app, &row, &live.project);
     if still_true {
-        *turn = Some(live);
+        **turn = Some(live);
     }
-    Ok(Json(StepReply {
-        evidence: row.evidence.iter().map(EvidenceOut::from).collect(),
-        scores: row.scores,
-        total_score: row.total_score,
-        fired: row.fired,
-        truncated: cuts.names(),
-    }))
+    Ok(Some(row))
 }
 
 /// Reads a step whose index was passed already: sent again, or late, or changed. Says whether the state in memory is

@@ -2,7 +2,7 @@
 
 use rb_engine::guidance::{HAND_LEAD, Source};
 use rb_engine::monitors;
-use rb_store::{RunKey, Scope, StepRow, Tokens};
+use rb_store::{Change, RunKey, Scope, StepRow, StoreError, Tokens};
 use serde_json::{Map, Value};
 
 use crate::app::{App, Shared};
@@ -53,6 +53,41 @@ pub(super) async fn caught_up(
 ) -> ApiResult<Live> {
     let is_behind = live.newest().is_none_or(|newest| index > newest) && !live.is_next(index);
     if is_behind { Live::load(app, run, None).await } else { Ok(live) }
+}
+
+/// So often a step is read anew because another node was faster with one of the same run.
+pub(super) const ATTEMPTS: u32 = 12;
+
+/// Stores changes of a run that were decided by its state, unless another node has changed the run meanwhile: then this
+/// says so, and the state is of no use any more.
+pub(super) async fn store_next(
+    app: &App,
+    live: &mut Live,
+    run: &RunKey,
+    changes: Vec<Change>,
+) -> ApiResult<Stored> {
+    let version = live.version + changes.len() as u64;
+    let mut guarded = vec![Change::Expect { run: run.clone(), version: live.version }];
+    guarded.extend(changes);
+    match app.store.apply(guarded).await {
+        Ok(_) => {
+            live.version = version;
+            Ok(Stored::Yes)
+        }
+        Err(StoreError::Moved) => {
+            app.metrics.overtaken.inc();
+            Ok(Stored::Overtaken)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether a change was stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stored {
+    Yes,
+    /// Another node was faster.
+    Overtaken,
 }
 
 /// A key that is limited to a project sees nothing of the others.

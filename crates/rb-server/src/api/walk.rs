@@ -10,7 +10,7 @@ use axum::Json;
 use axum::extract::State;
 use rb_engine::guidance::fragment::Item;
 use rb_engine::run::{Plan, Stop};
-use rb_store::{Change, RunKey, RunStart, StepRow};
+use rb_store::{Change, RunKey, RunStart, StepRow, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -22,14 +22,14 @@ use super::cut::{
     Cuts, MODEL_CHARS_MAX, NAME_CHARS_MAX, SHORT_CHARS_MAX, TASK_CHARS_MAX, TEXT_CHARS_MAX,
     check_id, check_index,
 };
-use super::told::{self, TokensIn};
+use super::told::{self, Stored, TokensIn};
 use crate::app::Shared;
 use crate::auth::Caller;
 use crate::body::Body;
 use crate::clock::now_ms;
 use crate::error::{ApiError, ApiResult, Problem, unprocessable};
 use crate::judge::{self, Evidence};
-use crate::live::Live;
+use crate::live::{Live, Turn};
 use crate::path::Path;
 use crate::steering;
 
@@ -219,7 +219,8 @@ fn run_start(
 }
 
 impl WalkBody {
-    fn row(self, run: RunKey, project: String, cuts: &mut Cuts) -> StepRow {
+    /// The step in it, which is taken out.
+    fn row(&mut self, run: RunKey, project: String, cuts: &mut Cuts) -> StepRow {
         let (action_input, input_is_structured) =
             cuts.input("action_input", self.action_input.as_deref());
         let tokens = TokensIn {
@@ -234,16 +235,16 @@ impl WalkBody {
             project,
             step_index: self.step_index,
             at_ms: now_ms(),
-            user_input: cuts.or_empty("user_input", self.user_input, TEXT_CHARS_MAX),
-            thought: cuts.or_empty("thought", self.thought, TEXT_CHARS_MAX),
-            action: cuts.optional("action", self.action, NAME_CHARS_MAX),
+            user_input: cuts.or_empty("user_input", self.user_input.take(), TEXT_CHARS_MAX),
+            thought: cuts.or_empty("thought", self.thought.take(), TEXT_CHARS_MAX),
+            action: cuts.optional("action", self.action.take(), NAME_CHARS_MAX),
             action_input,
             input_is_structured,
-            observation: cuts.optional("observation", self.observation, TEXT_CHARS_MAX),
+            observation: cuts.optional("observation", self.observation.take(), TEXT_CHARS_MAX),
             is_error: self.is_error.unwrap_or_default(),
-            model: cuts.or_empty("step_model", self.step_model, MODEL_CHARS_MAX),
+            model: cuts.or_empty("step_model", self.step_model.take(), MODEL_CHARS_MAX),
             tokens: tokens.tokens(),
-            metadata: self.metadata.unwrap_or_default(),
+            metadata: self.metadata.take().unwrap_or_default(),
             ..StepRow::default()
         }
     }
@@ -267,54 +268,89 @@ async fn walk(
     let run = told::run_key(&app, &caller, body.org_id.as_deref(), &run_id).await?;
     let mut cuts = Cuts::default();
     let model = body.model.clone().map(|model| cuts.text("model", model, MODEL_CHARS_MAX));
-    let index = body.step_index;
+    let row = body.row(run, project, &mut cuts);
+    let mut post = Post { app: &app, caller: &caller, body, row, model, cuts };
+    let mut turn = app.live.turn(&post.row.run).await;
+    for _ in 0..told::ATTEMPTS {
+        if let Some(reply) = post.attempt(&mut turn).await? {
+            return Ok(Json(reply));
+        }
+    }
+    Err(StoreError::Moved.into())
+}
 
-    let mut turn = app.live.turn(&run).await;
-    let live = told::state(&app, &mut turn, &run).await?;
-    let mut live = told::caught_up(&app, live, &run, index).await?;
-    told::check_project(&caller, &live)?;
-    if live.newest().is_some_and(|newest| index < newest) {
-        *turn = Some(live);
-        let then = Live::load(&app, &run, Some(index.saturating_add(1))).await?;
-        return walked_before(&then, &run_id, index).map(Json);
-    }
-    if live.newest() == Some(index) {
-        let reply = walked_before(&live, &run_id, index);
-        *turn = Some(live);
-        return reply.map(Json);
-    }
-    if live.is_finished {
-        *turn = Some(live);
-        return Err(ApiError::Conflict("this run is over; begin another one".to_owned()));
-    }
-    if !live.is_known {
-        let mut begins = run_start(&mut body, &run, &project, &mut cuts)?;
-        begins.key_name = caller.key_name.to_string();
-        app.store.apply(vec![Change::StartRun(Box::new(begins))]).await?;
-        live = Live::load(&app, &run, None).await?;
-    }
-    let model = model.unwrap_or_else(|| live.model.clone());
-    let mut row = body.row(run.clone(), project, &mut cuts);
-    row.model = told::model_of(std::mem::take(&mut row.model), &row.metadata, &live.model);
-    row.cost_usd = app.prices.cost_usd(&row.model, &row.tokens, row.at_ms);
+/// A step as it was posted.
+struct Post<'a> {
+    app: &'a Shared,
+    caller: &'a Caller,
+    body: WalkBody,
+    row: StepRow,
+    /// The model that is about to be called, where it was named.
+    model: Option<String>,
+    cuts: Cuts,
+}
 
-    let ask = live.ask(&mut row);
-    let answers = steering::look_up(&app, &run.org, &model, &ask.queries).await;
-    let words = app.hands.take(&run);
-    live.plan(ask, &answers.found, &words, &model, &mut row);
-    if let Err(error) = app.store.apply(vec![Change::PutStep(Box::new(row.clone()))]).await {
-        app.hands.put_back(&run, words);
-        return Err(error.into());
+impl Post<'_> {
+    /// Decides by the state there is and stores the step; nothing where another node was faster with the same run.
+    async fn attempt(&mut self, turn: &mut Turn) -> ApiResult<Option<WalkReply>> {
+        let (app, run, index) = (self.app, self.row.run.clone(), self.row.step_index);
+        let live = told::state(app, turn, &run).await?;
+        let mut live = told::caught_up(app, live, &run, index).await?;
+        told::check_project(self.caller, &live)?;
+        if live.newest().is_some_and(|newest| index < newest) {
+            **turn = Some(live);
+            let then = Live::load(app, &run, Some(index.saturating_add(1))).await?;
+            return walked_before(&then, &run.run_id, index).map(Some);
+        }
+        if live.newest() == Some(index) {
+            let reply = walked_before(&live, &run.run_id, index);
+            **turn = Some(live);
+            return reply.map(Some);
+        }
+        if live.is_finished {
+            **turn = Some(live);
+            return Err(ApiError::Conflict("this run is over; begin another one".to_owned()));
+        }
+        if !live.is_known {
+            let mut begins = run_start(&mut self.body, &run, &self.row.project, &mut self.cuts)?;
+            begins.key_name = self.caller.key_name.to_string();
+            let begins = vec![Change::StartRun(Box::new(begins))];
+            if told::store_next(app, &mut live, &run, begins).await? == Stored::Overtaken {
+                return Ok(None);
+            }
+            live = Live::load(app, &run, None).await?;
+        }
+        let model = self.model.clone().unwrap_or_else(|| live.model.clone());
+        let mut row = self.row.clone();
+        row.model = told::model_of(std::mem::take(&mut row.model), &row.metadata, &live.model);
+        row.cost_usd = app.prices.cost_usd(&row.model, &row.tokens, row.at_ms);
+
+        let ask = live.ask(&mut row);
+        let answers = steering::look_up(app, &run.org, &model, &ask.queries).await;
+        let words = app.hands.take(&run);
+        live.plan(ask, &answers.found, &words, &model, &mut row);
+        let step = vec![Change::PutStep(Box::new(row.clone()))];
+        match told::store_next(app, &mut live, &run, step).await {
+            Ok(Stored::Yes) => {}
+            Ok(Stored::Overtaken) => {
+                app.hands.put_back(&run, words);
+                return Ok(None);
+            }
+            Err(error) => {
+                app.hands.put_back(&run, words);
+                return Err(error);
+            }
+        }
+        app.patterns.used(&answers.matches);
+        told::tell(app, &row, &live.project);
+        let reply = live.told().map(|plan| WalkReply {
+            over_cap: answers.is_over_cap,
+            truncated: std::mem::take(&mut self.cuts).names(),
+            ..WalkReply::new(&live, plan, &run.run_id, index)
+        });
+        **turn = Some(live);
+        reply.map(Some).ok_or(ApiError::Internal)
     }
-    app.patterns.used(&answers.matches);
-    told::tell(&app, &row, &live.project);
-    let reply = live.told().map(|plan| WalkReply {
-        over_cap: answers.is_over_cap,
-        truncated: cuts.names(),
-        ..WalkReply::new(&live, plan, &run_id, index)
-    });
-    *turn = Some(live);
-    reply.map(Json).ok_or(ApiError::Internal)
 }
 
 /// The reply to a step that was posted before, from the state after it.

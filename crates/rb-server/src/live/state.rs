@@ -29,6 +29,8 @@ pub(crate) struct Live {
     names: Names,
     /// Steps the engine has seen.
     seen: u32,
+    /// How often the run was changed when this was its state: a change by another node is noticed by it.
+    pub(crate) version: u64,
     /// Whether the store knows the run.
     pub(crate) is_known: bool,
     pub(crate) is_finished: bool,
@@ -47,6 +49,7 @@ impl Live {
             newest: None,
             names: Names::default(),
             seen: 0,
+            version: row.map_or(0, |row| row.version),
             is_known: row.is_some(),
             is_finished: row.is_some_and(|row| row.finished_ms.is_some()),
             project: row.map(|row| row.project.clone()).unwrap_or_default(),

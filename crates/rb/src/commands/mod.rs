@@ -10,6 +10,8 @@ pub(crate) mod doctor;
 pub(crate) mod import;
 /// `rb keys`: the keys of a server.
 pub(crate) mod keys;
+/// `rb migrate`: from one database to another.
+pub(crate) mod migrate;
 /// `rb quality`: how good are the monitors on runs whose outcome is known?
 pub(crate) mod quality;
 /// `rb report`: runs as a page to read.

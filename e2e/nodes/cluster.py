@@ -1,0 +1,172 @@
+"""A PostgreSQL of our own, nodes of `rb serve` on it, and a wire between them that can be cut."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+STARTS_WITHIN_S = 60
+ANSWERS_WITHIN_S = 30
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def programs() -> Path:
+    """Where the newest PostgreSQL of this machine keeps its programs."""
+    versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    initdb = str(versions[-1]) if versions else shutil.which("initdb")
+    assert initdb, "PostgreSQL is not installed: `cargo xtask test tools` does it"
+    return Path(initdb).parent
+
+
+class Postgres:
+    def __init__(self) -> None:
+        self.programs = programs()
+        self.folder = Path(tempfile.mkdtemp(prefix="rb-nodes-", dir="/tmp"))
+        self.port = free_port()
+        if os.geteuid() == 0:
+            shutil.chown(self.folder, "postgres")
+        self.run("initdb", "--auth=trust", "--username=rb", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync",
+                 "--pgdata", str(self.folder / "data"))
+        self.start()
+
+    def command(self, program: str, *args: str) -> list[str]:
+        # The server refuses to run as root, so as root it runs as the user that the package made.
+        before = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+        return [*before, str(self.programs / program), *args]
+
+    def run(self, program: str, *args: str) -> None:
+        done = subprocess.run(self.command(program, *args), cwd=self.folder, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True)
+        assert done.returncode == 0, f"{program}: {done.stderr}"
+
+    def start(self) -> None:
+        options = (f"-c listen_addresses=127.0.0.1 -c port={self.port} -c unix_socket_directories='{self.folder}' "
+                   "-c max_connections=200")
+        self.run("pg_ctl", "--wait", "--silent", "--timeout=120", "--pgdata", str(self.folder / "data"), "--log",
+                 str(self.folder / "log"), "--options", options, "start")
+
+    def kill(self) -> None:
+        pid = int((self.folder / "data/postmaster.pid").read_text().splitlines()[0])
+        os.kill(pid, signal.SIGKILL)
+        time.sleep(2)  # its children notice and go; a new one starts only when they are gone
+
+    def stop(self) -> None:
+        subprocess.run(self.command("pg_ctl", "--silent", "--pgdata", str(self.folder / "data"), "--mode", "immediate",
+                                    "stop"), cwd=self.folder, capture_output=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def database(self, name: str) -> str:
+        self.run("createdb", "--host", str(self.folder), "--port", str(self.port), "--username=rb", name)
+        return f"postgres://rb@127.0.0.1:{self.port}/{name}?sslmode=disable"
+
+
+class Wire:
+    """Passes bytes on to a port, until it is cut: then nothing moves, and nobody is told."""
+
+    def __init__(self, port: int) -> None:
+        self.target = port
+        self.is_whole = threading.Event()
+        self.is_whole.set()
+        self.sockets: list[socket.socket] = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self) -> None:
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                client.close()
+                continue
+            self.sockets += [client, server]
+            for one, other in ((client, server), (server, client)):
+                threading.Thread(target=self.pump, args=(one, other), daemon=True).start()
+
+    def pump(self, one: socket.socket, other: socket.socket) -> None:
+        try:
+            while data := one.recv(65536):
+                self.is_whole.wait()
+                other.sendall(data)
+        except OSError:
+            pass
+        finally:
+            one.close()
+            other.close()
+
+    def cut(self) -> None:
+        self.is_whole.clear()
+
+    def mend(self) -> None:
+        """What was on its way is lost with its connections; new ones may be made."""
+        sockets, self.sockets = self.sockets, []
+        for one in sockets:
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        self.is_whole.set()
+
+
+class Node:
+    def __init__(self, url: str, data_dir: Path) -> None:
+        self.port = free_port()
+        self.command = [os.environ["RB_BIN"], "serve", "--listen", f"127.0.0.1:{self.port}",
+                        "--data-dir", str(data_dir)]
+        self.env = {**os.environ, "RATE_LIMIT_PER_SEC": "1000000", "RATE_LIMIT_BURST": "1000000"}
+        if url:
+            self.env["RB_DATABASE_URL"] = url
+
+    def start(self) -> Node:
+        self.process = subprocess.Popen(self.command, env=self.env, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL)
+        return self
+
+    def ready(self) -> Node:
+        deadline = time.monotonic() + STARTS_WITHIN_S
+        while True:
+            try:
+                if self.call("GET", "/health")[0] == 200:
+                    return self
+            except OSError:
+                pass
+            assert self.process.poll() is None and time.monotonic() < deadline, "the node does not start"
+            time.sleep(0.02)
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(timeout=60)
+
+    def call(self, method: str, path: str, body: object = None) -> tuple[int, dict]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWERS_WITHIN_S)
+        try:
+            raw = None if body is None else json.dumps(body)
+            connection.request(method, path, raw, {"content-type": "application/json"})
+            reply = connection.getresponse()
+            told = reply.read()
+            is_json = reply.headers.get_content_type() == "application/json"
+            return reply.status, json.loads(told) if is_json else {}
+        finally:
+            connection.close()

@@ -1,0 +1,219 @@
+"""Three nodes on one PostgreSQL: together they decide as one alone, and nothing that was answered is lost."""
+
+from __future__ import annotations
+
+import http.client
+import random
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from cluster import Node, Postgres, Wire
+
+NODES = 3
+WRITERS = 6
+STEPS = 40
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    server = Postgres()
+    yield server
+    server.stop()
+
+
+def three(url: str, tmp_path: Path) -> list[Node]:
+    """All start at the same moment, on a database without tables."""
+    nodes = [Node(url, tmp_path / str(at)).start() for at in range(NODES)]
+    return [node.ready() for node in nodes]
+
+
+def scripted(index: int) -> dict:
+    """An agent that goes round in circles, doubts, claims to be done, and wakes up now and then."""
+    if index == 0:
+        return {"step_index": 0, "task": "Repair the parser", "model": "claude-sonnet-4", "task_profile": "coding"}
+    kind = index % 10
+    if kind < 6:
+        thought, action, seen = "Let me run the tests again.", "bash", "1 failed: test_parser. Error: unexpected token"
+    elif kind < 8:
+        thought, action, seen = "Maybe the cache is broken, not sure, perhaps I am wrong.", "edit", "file written"
+    elif kind == 8:
+        thought, action, seen = "Done, everything works now.", "", ""
+    else:
+        thought, action, seen = f"A new idea, number {index}: the lexer drops a byte.", f"read_{index}", "def lex():"
+    return {"step_index": index, "thought": thought, "action": action or None, "observation": seen,
+            "action_input": {"cmd": f"pytest {index // 10}"}, "tokens": 100, "model": "claude-sonnet-4"}
+
+
+def walked(reply: tuple[int, dict]) -> dict:
+    status, told = reply
+    assert status == 200, told
+    return {name: value for name, value in told.items() if name not in ("run_id", "repeated")}
+
+
+def test_a_run_on_random_nodes_is_steered_as_on_one(postgres: Postgres, tmp_path: Path) -> None:
+    alone = Node("", tmp_path / "alone").start().ready()
+    nodes = three(postgres.database("steered"), tmp_path)
+    choice = random.Random(7)
+    steered = 0
+    with ThreadPoolExecutor(4) as pool:
+        for run in range(3):
+            for index in range(STEPS):
+                step = scripted(index)
+                path = f"/v1/monitor/runs/run-{run}/walk"
+                expected = walked(alone.call("POST", path, step))
+                # Two nodes get every step at the same moment, as after a client's timeout.
+                posts = [pool.submit(node.call, "POST", path, step) for node in choice.sample(nodes, 2)]
+                for post in posts:
+                    assert walked(post.result()) == expected, f"step {index} of run {run}"
+                steered += expected["decision"] == "steer"
+            path = f"/v1/monitor/runs/run-{run}"
+            (_, one), (_, many) = alone.call("GET", path), choice.choice(nodes).call("GET", path)
+            injected = [[step["injections"] for step in told["steps"]] for told in (one, many)]
+            assert injected[0] == injected[1]
+    print(f"{3 * STEPS} steps on {NODES} nodes, {steered} of them steered, all as on one")
+    assert steered > 3, "nothing was decided"
+    for node in [alone, *nodes]:
+        node.stop()
+
+
+def test_events_and_keys_reach_every_node_within_a_second(postgres: Postgres, tmp_path: Path) -> None:
+    nodes = three(postgres.database("heard"), tmp_path)
+    stream = http.client.HTTPConnection("127.0.0.1", nodes[2].port, timeout=10)
+    stream.request("GET", "/v1/monitor/stream")
+    reply = stream.getresponse()
+    while b"ready" not in reply.fp.readline():
+        pass
+    time.sleep(1.5)  # the node listens to the others
+    for index, node in enumerate(nodes):
+        begun = time.monotonic()
+        step = {"step_index": index, "thought": "Look.", "action": "ls"}
+        assert node.call("POST", "/v1/monitor/runs/seen/steps", step)[0] == 200
+        while f'"step_index":{index}'.encode() not in reply.fp.readline():
+            pass
+        taken = time.monotonic() - begun
+        print(f"a step stored by node {index} was seen at node 2 after {taken * 1000:.0f} ms")
+        assert taken < 2
+    stream.close()
+    # The first key closes the door on all of them.
+    status, told = nodes[0].call("POST", "/v1/keys", {"name": "ci"})
+    assert status in (200, 201), told
+    begun = time.monotonic()
+    while any(node.call("GET", "/v1/monitor/runs")[0] != 401 for node in nodes):
+        assert time.monotonic() - begun < 3, "a node does not hear of the key"
+        time.sleep(0.05)
+    print(f"a key was known to every node after {(time.monotonic() - begun) * 1000:.0f} ms")
+    for node in nodes:
+        node.stop()
+
+
+class Load:
+    """Agents that tell their steps to whichever node answers, and note what was answered."""
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self.nodes = nodes
+        self.answered: dict[str, list[int]] = {f"run-{writer}": [] for writer in range(WRITERS)}
+        self.times: list[float] = []
+        self.faults: list[str] = []
+        self.is_over = threading.Event()
+        self.threads = [threading.Thread(target=self.write, args=(run,)) for run in self.answered]
+        for thread in self.threads:
+            thread.start()
+
+    def write(self, run: str) -> None:
+        choice, index = random.Random(run), 0
+        while not self.is_over.is_set():
+            step = {"step_index": index, "thought": f"Step {index}. " + "x" * 500, "action": "ls", "observation": "a"}
+            try:
+                status, told = choice.choice(self.nodes).call("POST", f"/v1/monitor/runs/{run}/steps", step)
+            except (OSError, http.client.HTTPException):
+                continue  # killed before it could answer: another node, the same step
+            if status == 200:
+                self.answered[run].append(index)
+                self.times.append(time.monotonic())
+                index += 1
+            elif status == 503:
+                time.sleep(0.02)
+            else:
+                self.faults.append(f"{status}: {told}")
+                return
+
+    def wait_for(self, steps: int, within_s: float = 60) -> float:
+        """How long it takes until so many more steps are answered."""
+        begun, before = time.monotonic(), len(self.times)
+        while len(self.times) < before + steps:
+            assert time.monotonic() - begun < within_s, f"stuck; faults: {self.faults}"
+            time.sleep(0.01)
+        return time.monotonic() - begun
+
+    def end(self, reader: Node) -> int:
+        self.is_over.set()
+        for thread in self.threads:
+            thread.join()
+        assert not self.faults, self.faults
+        for run, indexes in self.answered.items():
+            status, told = reader.call("GET", f"/v1/monitor/runs/{run}")
+            assert status == 200, told
+            stored = [step["step_index"] for step in told["steps"]]
+            assert stored == sorted(set(stored)), f"{run} is out of order"
+            assert set(indexes) <= set(stored), f"{run} lost {sorted(set(indexes) - set(stored))}"
+            # No run is stuck: it can go on, and end.
+            step = {"step_index": len(indexes) + 1, "thought": "Go on.", "action": "ls"}
+            assert reader.call("POST", f"/v1/monitor/runs/{run}/steps", step)[0] == 200
+            assert reader.call("POST", f"/v1/monitor/runs/{run}/finish", {"outcome": "success"})[0] == 200
+        return len(self.times)
+
+
+def test_killing_a_node_loses_nothing(postgres: Postgres, tmp_path: Path) -> None:
+    nodes = three(postgres.database("node_killed"), tmp_path)
+    load = Load(nodes)
+    load.wait_for(50)
+    nodes[1].kill()
+    recovery = load.wait_for(5)
+    nodes[1].start().ready()
+    load.wait_for(50)
+    answered = load.end(nodes[1])
+    print(f"a node killed: answered again after {recovery * 1000:.0f} ms; {answered} steps answered, none lost")
+    for node in nodes:
+        node.stop()
+
+
+def test_killing_the_database_loses_nothing(postgres: Postgres, tmp_path: Path) -> None:
+    nodes = three(postgres.database("database_killed"), tmp_path)
+    load = Load(nodes)
+    load.wait_for(50)
+    postgres.kill()
+    status, told = nodes[0].call("GET", "/health")
+    assert status == 200 or status == 503, told
+    postgres.start()
+    recovery = load.wait_for(5)
+    load.wait_for(50)
+    answered = load.end(nodes[2])
+    print(f"the database killed: answered again {recovery * 1000:.0f} ms after it was back; "
+          f"{answered} steps answered, none lost")
+    for node in nodes:
+        node.stop()
+
+
+def test_cutting_the_network_loses_nothing(postgres: Postgres, tmp_path: Path) -> None:
+    url = postgres.database("cut")
+    wire = Wire(postgres.port)
+    nodes = three(url.replace(f":{postgres.port}/", f":{wire.port}/"), tmp_path)
+    load = Load(nodes)
+    load.wait_for(50)
+    wire.cut()
+    time.sleep(3)
+    before = len(load.times)
+    time.sleep(0.5)
+    assert len(load.times) == before, "the wire was not cut"
+    wire.mend()
+    recovery = load.wait_for(5)
+    load.wait_for(50)
+    answered = load.end(nodes[0])
+    print(f"the network cut for 3.5 s: answered again {recovery * 1000:.0f} ms after it was mended; "
+          f"{answered} steps answered, none lost")
+    for node in nodes:
+        node.stop()
