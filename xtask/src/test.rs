@@ -17,7 +17,7 @@ struct Stage {
     run: fn() -> Result<()>,
 }
 
-const STAGES: [Stage; 13] = [
+const STAGES: [Stage; 14] = [
     Stage { name: "tools", about: "what the tests need", run: tools_stage },
     Stage { name: "fmt", about: "formatting", run: || cargo(&["fmt", "--all", "--", "--check"]) },
     Stage { name: "clippy", about: "lints", run: clippy },
