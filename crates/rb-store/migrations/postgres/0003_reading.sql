@@ -1,4 +1,4 @@
--- 0002: what lists and sums ask for besides; see 0004 of SQLite.
+-- 0003: what lists and sums ask for besides; see 0004 of SQLite.
 --
 -- `warn_steps` and `danger_steps` change with a step and so have no index; `key_name` is said once.
 ALTER TABLE runs

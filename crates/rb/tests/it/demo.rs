@@ -24,7 +24,8 @@ fn both_runs_can_be_looked_at_for_as_long_as_one_likes() {
         .find_map(|line| Some(line.split_once("on the dashboard: http://")?.1.to_owned()))
         .expect("a link");
     let mut stream = TcpStream::connect(link.trim_end_matches('/')).expect("a server");
-    write!(stream, "GET / HTTP/1.1\r\nhost: demo\r\nconnection: close\r\n\r\n").expect("a reader");
+    write!(stream, "GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        .expect("a reader");
     let mut page = String::new();
     stream.read_to_string(&mut page).expect("a page");
     assert!(

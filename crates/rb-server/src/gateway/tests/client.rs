@@ -40,7 +40,7 @@ pub(super) async fn send(
 ) -> TcpStream {
     let mut stream = TcpStream::connect(to).await.unwrap();
     let mut head = format!(
-        "POST {path} HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\ncontent-type: application/json\r\n\
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
          content-length: {}\r\n",
         body.len()
     );
