@@ -7,6 +7,12 @@ use super::session::Session;
 use super::text::{TextIn, text};
 use crate::{ConversationRow, RunKey};
 
+/// Prepared before it is sent with others.
+pub(super) const PUT: &str = "INSERT INTO conversations (org, run_id, head, state, at_ms)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[])
+    ON CONFLICT (org, run_id) DO UPDATE SET head = excluded.head, state = excluded.state,
+        at_ms = excluded.at_ms";
+
 /// Puts the newest state of each conversation, in the order of their names: then nobody waits in a circle.
 pub(super) async fn put(session: &Session, rows: &BTreeMap<&RunKey, &ConversationRow>) -> Sql<u64> {
     if rows.is_empty() {
@@ -16,13 +22,9 @@ pub(super) async fn put(session: &Session, rows: &BTreeMap<&RunKey, &Conversatio
         rows.values().map(|row| TextIn::of(part(row))).collect::<Vec<_>>()
     };
     let at_ms: Vec<i64> = rows.values().map(|row| row.at_ms).collect();
-    let sql = "INSERT INTO conversations (org, run_id, head, state, at_ms)
-        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[])
-        ON CONFLICT (org, run_id) DO UPDATE SET head = excluded.head, state = excluded.state,
-            at_ms = excluded.at_ms";
     session
         .execute(
-            sql,
+            PUT,
             &[
                 &texts(|row| &row.run.org),
                 &texts(|row| &row.run.run_id),

@@ -19,6 +19,10 @@ pub(super) async fn write(session: &Session, mut ledger: Ledger<'_>, closing: &s
     let runs: Vec<(&RunKey, &Entry<'_>)> =
         ledger.runs.iter().map(|(run, entry)| (*run, entry)).collect();
     let statements = rows::Statements::prepare(session).await?;
+    // Preparing waits for an answer; within the flight, what closes it would get ahead.
+    for sql in [conversations::PUT, usage::ADD] {
+        session.prepare(sql).await?;
+    }
     try_join!(
         biased; // sent in this order
         statements.steps(session, &runs),

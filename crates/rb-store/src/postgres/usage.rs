@@ -17,6 +17,14 @@ pub(super) fn used(share: &Share) -> Used {
     [i64::from(share.injected), 1, share.tokens()]
 }
 
+/// Prepared before it is sent with others.
+pub(super) const ADD: &str = "INSERT INTO usage (org, day, slot, interventions, steps, tokens)
+    SELECT org, day, pg_backend_pid() % 16, interventions, steps, tokens
+    FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+        AS u (org, day, interventions, steps, tokens)
+    ON CONFLICT (org, day, slot) DO UPDATE SET interventions = usage.interventions + excluded.interventions,
+        steps = usage.steps + excluded.steps, tokens = usage.tokens + excluded.tokens";
+
 /// Adds what was used by organisation and day. Every connection has rows of its own, or nearly so: waiting for
 /// another's commit would cost more than reading a few rows more.
 pub(super) async fn add(session: &Session, used: &BTreeMap<(&str, i64), Used>) -> Sql<u64> {
@@ -27,13 +35,7 @@ pub(super) async fn add(session: &Session, used: &BTreeMap<(&str, i64), Used>) -
     let orgs: Vec<TextIn<'_>> = used.keys().map(|(org, _)| TextIn::of(org)).collect();
     let days: Vec<i64> = used.keys().map(|(_, day)| *day).collect();
     let column = |at: usize| used.values().map(|used| used[at]).collect::<Vec<i64>>();
-    let sql = "INSERT INTO usage (org, day, slot, interventions, steps, tokens)
-        SELECT org, day, pg_backend_pid() % 16, interventions, steps, tokens
-        FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
-            AS u (org, day, interventions, steps, tokens)
-        ON CONFLICT (org, day, slot) DO UPDATE SET interventions = usage.interventions + excluded.interventions,
-            steps = usage.steps + excluded.steps, tokens = usage.tokens + excluded.tokens";
-    session.execute(sql, &[&orgs, &days, &column(0), &column(1), &column(2)]).await
+    session.execute(ADD, &[&orgs, &days, &column(0), &column(1), &column(2)]).await
 }
 
 /// What the stored steps of runs count as, by run and day.

@@ -141,6 +141,23 @@ async fn what_was_stored_before_is_counted_too() {
 }
 
 #[tokio::test]
+async fn a_call_is_one_transaction_on_a_new_connection_too() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let url = cluster.database();
+    let store = open(&url).await.expect("a store");
+    store.apply(vec![step("r", 0)]).await.expect("kept");
+    let (client, connection) =
+        tokio_postgres::connect(&url, tokio_postgres::NoTls).await.expect("a connection");
+    let connection = tokio::spawn(connection);
+    // A row keeps the number of the transaction that wrote it.
+    let writers = "SELECT count(DISTINCT w) FROM (SELECT xmin::text AS w FROM usage UNION ALL SELECT xmin::text FROM steps) r";
+    let writers: i64 = client.query_one(writers, &[]).await.expect("read").get(0);
+    assert_eq!(writers, 1);
+    drop(client);
+    drop(connection.await);
+}
+
+#[tokio::test]
 async fn what_cannot_be_reached_is_told_without_the_password() {
     let Some(cluster) = Cluster::shared() else { return };
     let missing = cluster.database().replace("/postgres?", "/nowhere?");
