@@ -1,10 +1,10 @@
 """What a middleware adds to a model call: ours and the public one, in the same agent, one after the other.
 
 Called with the folders that hold ours and the public package, and with our server. Each is run in a process of its own,
-because both are imported as `reasonblocks`, and both get the same scripted LangChain agent, whose model answers at once.
-The public package cannot work without a server. It is given `rb serve` on this machine, which is what it would be used
-with, and once a server that answers every request at once and does nothing: no server can be quicker. Ours is measured
-without a server, which is how it works unless told otherwise, and with both.
+because both are imported as `reasonblocks`, and both get the same scripted LangChain agent, whose model answers at
+once. The public package cannot work without a server. It is given `rb serve` on this machine, which is what it would be
+used with, and once a server that answers every request at once and does nothing: no server can be quicker. Ours is
+measured without a server, which is how it works unless told otherwise, and with both.
 
 Two figures a package. *In the hooks* is the time that passes inside the middleware's hooks, without the model call.
 *The whole agent* is the time of a call with the middleware less the time without any: it also holds what LangGraph
@@ -179,7 +179,7 @@ def compare(ours: str, public: str, real_url: str) -> None:
         ("ours, idle server", ours, url),
     ]
     print("the same agent under each package; added to one model call, the fastest of", ROUNDS, "rounds:\n")
-    print("| model calls | package | in the hooks | less than public, rb serve | less than public, idle | the whole agent |")
+    print("| model calls | package | in the hooks | ratio, rb serve | ratio, idle server | the whole agent |")
     print("| --: | :-- | --: | --: | --: | --: |")
     for calls in LENGTHS:
         theirs: list[float] = []
