@@ -27,9 +27,16 @@ pub(crate) fn program(name: impl AsRef<OsStr>) -> Result<Command> {
     Ok(command)
 }
 
-/// The cargo that runs us.
+/// The cargo that runs us. It is not told that we are a package: build scripts that look would run again, and whatever
+/// depends on them be built again, each time somebody builds without us.
 pub(crate) fn cargo(args: &[&str]) -> Result<Command> {
     let mut command = program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))?;
+    for (name, _) in std::env::vars_os() {
+        let is_ours = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+        if is_ours.iter().any(|start| name.to_string_lossy().starts_with(start)) {
+            command.env_remove(&name);
+        }
+    }
     command.args(args);
     Ok(command)
 }

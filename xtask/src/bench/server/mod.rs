@@ -33,7 +33,7 @@ const GROWTH: usize = 20;
 /// Runs that each connection has in hand at once.
 const RUNS_EACH: usize = 60;
 /// Clients that log steps.
-const WRITERS: u32 = 256;
+const WRITERS: u32 = 64;
 /// Writes by which the disk is measured.
 const SYNCS: usize = 100;
 
