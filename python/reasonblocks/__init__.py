@@ -23,7 +23,7 @@ from reasonblocks.client import ReasonBlocks
 from reasonblocks.codebase_memory import CodebaseMemory
 from reasonblocks.config import ReasonBlocksConfig, build_middleware
 from reasonblocks.experiments import assign_arm, sdk_version
-from reasonblocks.library import LocalLibrary
+from reasonblocks.lookup import LocalLibrary
 from reasonblocks.server import MonitorClient, ReasonBlocksAPI, Server
 from reasonblocks.steering import SteeringSession, StepDecision
 from reasonblocks.types import FSMState

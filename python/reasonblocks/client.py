@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from reasonblocks._engine import Rules, Step, score_step
 from reasonblocks.experiments import assign_arm, sdk_version
-from reasonblocks.library import Library, LocalLibrary, ServerLibrary, SomeTiers
+from reasonblocks.lookup import Library, LocalLibrary, ServerLibrary, SomeTiers
 from reasonblocks.server import Server
 from reasonblocks.settings import checked_key, masked_key, resolved_base_url
 from reasonblocks.steering import SteeringSession

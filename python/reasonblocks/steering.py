@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from reasonblocks._engine import Ask, Plan, Rules, Run, Step, StepLogEntry
-from reasonblocks.library import Library
+from reasonblocks.lookup import Library
 from reasonblocks.telemetry import Telemetry
 from reasonblocks.types import FSMState
 

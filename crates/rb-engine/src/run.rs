@@ -97,9 +97,7 @@ impl Ask {
     pub fn wrap_up(&self) -> Option<&str> {
         self.wrap_up.as_deref()
     }
-}
 
-impl Ask {
     /// The same with what a person wants to say to the agent; it comes before everything else.
     pub fn with_words(mut self, words: &[String]) -> Self {
         let said = words.iter().map(|words| Item::Advice {

@@ -98,6 +98,35 @@ pub enum Change {
     PutConversation(Box<ConversationRow>),
 }
 
+impl Change {
+    /// The run it is about, where it is about one.
+    pub(crate) fn run(&self) -> Option<&RunKey> {
+        match self {
+            Self::StartRun(start) => Some(&start.run),
+            Self::PutStep(step) => Some(&step.run),
+            Self::Expect { run, .. }
+            | Self::FinishRun { run, .. }
+            | Self::SetVersion { run, .. }
+            | Self::DeleteRun(run) => Some(run),
+            Self::PutConversation(row) => Some(&row.run),
+            Self::ExpireRuns { .. }
+            | Self::SetUsage { .. }
+            | Self::PutPattern(_)
+            | Self::DeletePattern { .. }
+            | Self::UsePatterns { .. }
+            | Self::PutFinding(_)
+            | Self::DeleteFinding { .. }
+            | Self::InvalidateFindings { .. }
+            | Self::ClearFindings { .. }
+            | Self::PutProfile(_)
+            | Self::DeleteProfile { .. }
+            | Self::PutKey(_)
+            | Self::RevokeKey { .. }
+            | Self::PutSetting { .. } => None,
+        }
+    }
+}
+
 /// What a run says about itself when it begins. Said again, what is not empty replaces what was there; the time of
 /// the beginning, `experiment_id` and `arm` stand once they are set, and metadata is merged key by key.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -16,6 +16,8 @@ mod copy;
 mod fare;
 /// Lists and maps, in a cell.
 mod json;
+/// What schemas are made of.
+mod migration;
 /// Counts and amounts, in a cell.
 mod numbers;
 /// From an address to a store.

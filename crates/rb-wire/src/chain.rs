@@ -220,16 +220,6 @@ impl Continuity {
     }
 }
 
-/// Which of several conversations a request belongs to: the one it shares the longest beginning with, and of equals the
-/// last. `None` if it shares nothing with any; then it opens a conversation, or compacts one.
-///
-/// A client may hold several under one name, as when it asks for a title beside its work.
-pub fn closest<'k>(known: impl IntoIterator<Item = &'k [Link]>, now: &[Link]) -> Option<usize> {
-    let shared = |known: &[Link]| known.iter().zip(now).take_while(|(k, n)| k == n).count();
-    let counts = known.into_iter().map(shared).enumerate();
-    counts.filter(|(_, count)| *count > 0).max_by_key(|(_, count)| *count).map(|(at, _)| at)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -298,23 +288,6 @@ mod tests {
             [first, second].map(|link| link.to_string()),
             ["71b959965436acde", "ee8e0280b2c74176"]
         );
-    }
-
-    #[test]
-    fn a_request_belongs_to_the_conversation_it_begins_with() {
-        let links = |numbers: &[u64]| numbers.iter().copied().map(Link).collect::<Vec<_>>();
-        let known = [links(&[1, 2, 3]), links(&[1, 9]), links(&[1, 2, 4]), links(&[7])];
-        let cases: [(&[u64], Option<usize>); 6] = [
-            (&[1, 2, 3, 5], Some(0)),
-            (&[1, 2, 4, 5], Some(2)),
-            (&[1, 2], Some(2)),
-            (&[7, 8], Some(3)),
-            (&[2, 3], None),
-            (&[], None),
-        ];
-        for (now, expected) in cases {
-            assert_eq!(closest(known.iter().map(Vec::as_slice), &links(now)), expected, "{now:?}");
-        }
     }
 
     #[test]

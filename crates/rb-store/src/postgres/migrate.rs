@@ -3,13 +3,8 @@
 use deadpool_postgres::Client;
 
 use super::fault::Fault;
+use crate::migration::Migration;
 use crate::{Result, StoreError};
-
-/// One step of the schema; its version is its place in the list, counted from one.
-pub(super) struct Migration {
-    pub(super) name: &'static str,
-    pub(super) sql: &'static str,
-}
 
 /// Every migration, oldest first. What was released is never changed.
 pub(super) const ALL: &[Migration] = &[
@@ -97,19 +92,10 @@ async fn begin(client: &impl deadpool_postgres::GenericClient) -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::migration::check_files;
 
     #[test]
     fn the_files_are_the_list() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/postgres");
-        let files = std::fs::read_dir(folder).unwrap();
-        let mut files: Vec<String> =
-            files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
-        files.sort_unstable();
-        let listed: Vec<String> =
-            (1..).zip(ALL).map(|(at, one)| format!("{at:04}_{}.sql", one.name)).collect();
-        assert_eq!(files, listed);
-        for (file, migration) in files.iter().zip(ALL) {
-            assert!(migration.sql.starts_with(&format!("-- {}: ", &file[..4])), "{file}");
-        }
+        check_files("postgres", ALL);
     }
 }

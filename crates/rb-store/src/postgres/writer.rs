@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::batch::{Touched, transact};
 use super::fault::{Sql, stopped};
 use super::session::Session;
-use crate::{Change, Result, RunKey, StoreError};
+use crate::{Change, Result, StoreError};
 
 /// Tasks that write. More of them make smaller transactions.
 pub(super) const WRITERS: usize = 4;
@@ -53,39 +53,13 @@ impl Writers {
 
     pub(super) async fn apply(&self, changes: Vec<Change>) -> Answer {
         let (answer, answered) = oneshot::channel();
-        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(run_of(&changes));
+        let hash = BuildHasherDefault::<DefaultHasher>::default()
+            .hash_one(changes.iter().find_map(Change::run));
         let place = usize::try_from(hash % WRITERS as u64).unwrap_or_default();
         let queue = self.queues.get(place).ok_or_else(|| stopped(DOING))?;
         queue.send(Request { changes, answer }).await.map_err(|_| stopped(DOING))?;
         answered.await.map_err(|_| stopped(DOING))?
     }
-}
-
-/// The first run that changes are about.
-fn run_of(changes: &[Change]) -> Option<&RunKey> {
-    changes.iter().find_map(|change| match change {
-        Change::StartRun(start) => Some(&start.run),
-        Change::PutStep(step) => Some(&step.run),
-        Change::Expect { run, .. }
-        | Change::FinishRun { run, .. }
-        | Change::SetVersion { run, .. }
-        | Change::DeleteRun(run) => Some(run),
-        Change::PutConversation(row) => Some(&row.run),
-        Change::ExpireRuns { .. }
-        | Change::SetUsage { .. }
-        | Change::PutPattern(_)
-        | Change::DeletePattern { .. }
-        | Change::UsePatterns { .. }
-        | Change::PutFinding(_)
-        | Change::DeleteFinding { .. }
-        | Change::InvalidateFindings { .. }
-        | Change::ClearFindings { .. }
-        | Change::PutProfile(_)
-        | Change::DeleteProfile { .. }
-        | Change::PutKey(_)
-        | Change::RevokeKey { .. }
-        | Change::PutSetting { .. } => None,
-    })
 }
 
 /// Works until the last sender is gone and the queue is empty.
