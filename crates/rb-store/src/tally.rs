@@ -1,19 +1,20 @@
 //! A run's steps in numbers: what a step adds is taken away again when the step is replaced, to the last digit.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::numbers::{amount, count_in, count_out, nano_in, nano_out};
 use crate::rows::pattern;
 use crate::{Health, ModelTokens, StepRow, Tokens};
 
-/// What one step brings to its run.
-pub(crate) struct Share {
+/// What one step brings to its run: of a row that is put, or of one that was stored.
+pub(crate) struct Share<'a> {
     pub(crate) score: f64,
     pub(crate) spent: Spent,
-    pub(crate) model: String,
+    pub(crate) model: Cow<'a, str>,
     pub(crate) injected: bool,
-    pub(crate) scores: BTreeMap<String, f64>,
-    pub(crate) fired: BTreeSet<String>,
+    pub(crate) scores: Cow<'a, BTreeMap<String, f64>>,
+    pub(crate) fired: BTreeSet<Cow<'a, str>>,
     /// The patterns that were shown.
     pub(crate) patterns: BTreeSet<String>,
 }
@@ -21,26 +22,34 @@ pub(crate) struct Share {
 /// Total, input, output, cache read, cache written, cost in billionths.
 pub(crate) type Spent = [i64; 6];
 
-impl Share {
-    pub(crate) const COLUMNS: &str = "total_score, cost_usd, tokens_total, tokens_input, tokens_output, cache_read, \
+/// Interventions, steps and tokens.
+pub(crate) type Used = [i64; 3];
+
+impl<'a> Share<'a> {
+    pub(crate) const COLUMNS: &'static str = "total_score, cost_usd, tokens_total, tokens_input, tokens_output, cache_read, \
                                       cache_write, injected, model, scores, fired, injections";
 
-    pub(crate) fn of(step: &StepRow) -> Self {
+    pub(crate) fn of(step: &'a StepRow) -> Self {
         Self {
             score: amount(step.total_score),
             spent: spent(&step.tokens, step.cost_usd),
-            model: step.model.clone(),
+            model: Cow::Borrowed(&step.model),
             injected: step.is_injected(),
-            scores: step.scores.clone(),
-            fired: step.fired.iter().cloned().collect(),
+            scores: Cow::Borrowed(&step.scores),
+            fired: step.fired.iter().map(|name| Cow::Borrowed(name.as_str())).collect(),
             patterns: shown(&step.injections),
         }
     }
 
-    /// Tokens as a meter counts them.
-    pub(crate) fn tokens(&self) -> i64 {
-        self.spent[0]
+    /// What a meter counts of it.
+    pub(crate) fn used(&self) -> Used {
+        [i64::from(self.injected), 1, self.spent[0]]
     }
+}
+
+/// The monitors that fired on a stored step.
+pub(crate) fn owned(fired: BTreeSet<String>) -> BTreeSet<Cow<'static, str>> {
+    fired.into_iter().map(Cow::Owned).collect()
 }
 
 /// The patterns among what was injected.
@@ -98,14 +107,14 @@ impl Tally {
                                       score_peak, tokens_total, tokens_input, tokens_output, cache_read, cache_write, \
                                       cost_nano, monitors, models";
 
-    pub(crate) fn add(&mut self, share: &Share) {
+    pub(crate) fn add(&mut self, share: &Share<'_>) {
         self.count(share, Sign::Plus);
         self.score_peak = self.score_peak.max(share.score);
     }
 
     /// Takes a share away. The answer says whether the peak went with it and has to be looked for.
     #[must_use]
-    pub(crate) fn take(&mut self, share: &Share) -> bool {
+    pub(crate) fn take(&mut self, share: &Share<'_>) -> bool {
         self.count(share, Sign::Minus);
         share.score >= self.score_peak
     }
@@ -120,7 +129,7 @@ impl Tally {
         fired.map(|(name, _)| name.clone()).collect()
     }
 
-    fn count(&mut self, share: &Share, sign: Sign) {
+    fn count(&mut self, share: &Share<'_>, sign: Sign) {
         self.steps += sign.of(1);
         self.injected_steps += sign.of(i64::from(share.injected));
         self.fired_steps += sign.of(i64::from(!share.fired.is_empty()));
@@ -134,20 +143,26 @@ impl Tally {
             *sum += sign.of(spent);
         }
         if share.spent != Spent::default() {
-            let model = self.models.entry(share.model.clone()).or_default();
-            for (sum, spent) in model.iter_mut().zip(share.spent) {
-                *sum += sign.of(spent);
-            }
+            add_to(&mut self.models, &share.model, share.spent.map(|spent| sign.of(spent)));
             self.models.retain(|_, sums| *sums != Spent::default());
         }
         for (name, score) in share.scores.iter().filter(|(_, score)| score.is_finite()) {
-            let place = Severity::of(*score).place();
-            self.monitors.entry(name.clone()).or_default()[place] += sign.of(1);
+            let mut counts = [0; 4];
+            counts[Severity::of(*score).place()] = sign.of(1);
+            add_to(&mut self.monitors, name, counts);
         }
         for name in &share.fired {
-            self.monitors.entry(name.clone()).or_default()[0] += sign.of(1);
+            add_to(&mut self.monitors, name, [sign.of(1), 0, 0, 0]);
         }
         self.monitors.retain(|_, counts| *counts != [0; 4]);
+    }
+}
+
+/// Adds to the sums under a name, which is nearly always known.
+fn add_to<const N: usize>(sums: &mut BTreeMap<String, [i64; N]>, name: &str, more: [i64; N]) {
+    match sums.get_mut(name) {
+        Some(known) => known.iter_mut().zip(more).for_each(|(sum, more)| *sum += more),
+        None => drop(sums.insert(name.to_owned(), more)),
     }
 }
 

@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::usage::{self, Used};
 use crate::numbers::day;
 use crate::said::{ARM, EXPERIMENT, merged, word};
-use crate::tally::{Share, Tally};
+use crate::tally::{Share, Tally, Used};
 use crate::{ConversationRow, RunKey, RunStart, StepRow};
 
 /// The runs of a transaction by name, and the conversations that are put.
@@ -46,7 +45,7 @@ pub(super) struct Entry<'a> {
     /// Steps that are put.
     pub(super) steps: BTreeMap<u32, &'a StepRow>,
     /// When and what the steps brought that were stored, or put so far.
-    pub(super) shares: BTreeMap<u32, (i64, Share)>,
+    pub(super) shares: BTreeMap<u32, (i64, Share<'a>)>,
     pub(super) used: BTreeMap<i64, Used>,
 }
 
@@ -143,11 +142,11 @@ impl<'a> Entry<'a> {
         let share = Share::of(step);
         if let Some((at_ms, before)) = self.shares.remove(&step.step_index) {
             self.is_peak_lost |= self.tally.take(&before);
-            self.count(at_ms, usage::used(&before).map(|used| -used));
+            self.count(at_ms, before.used().map(|used| -used));
             self.show(&before.patterns, -1);
         }
         self.tally.add(&share);
-        self.count(step.at_ms, usage::used(&share));
+        self.count(step.at_ms, share.used());
         self.show(&share.patterns, 1);
         self.steps.insert(step.step_index, step);
         self.shares.insert(step.step_index, (step.at_ms, share));

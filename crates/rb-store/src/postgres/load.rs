@@ -1,6 +1,7 @@
 //! Reads what a transaction is about to change, in one flight: makes the runs that are not there, locks all of them in
 //! the order of their names so that nobody waits in a circle, and reads them and the steps that will be replaced.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::try_join;
@@ -11,7 +12,7 @@ use super::ledger::{Entry, Ledger, Said};
 use super::session::{Session, Values};
 use super::text::{TextIn, json, text};
 use crate::numbers::{day, nano_in};
-use crate::tally::{Share, Tally, shown, with_cost};
+use crate::tally::{Share, Tally, owned, shown, with_cost};
 use crate::{Change, RunKey};
 
 /// What is to be read of the runs that changes are about.
@@ -242,14 +243,14 @@ fn tally(row: &Row) -> Sql<Tally> {
     })
 }
 
-fn share(row: &Row) -> Sql<Share> {
+fn share(row: &Row) -> Sql<Share<'static>> {
     Ok(Share {
         score: row.try_get("total_score")?,
         spent: with_cost(tokens(row)?, nano_in(row.try_get("cost_usd")?)),
         injected: row.try_get("injected")?,
-        model: text(row, "model")?,
-        scores: json(row, "scores")?,
-        fired: json(row, "fired")?,
+        model: Cow::Owned(text(row, "model")?),
+        scores: Cow::Owned(json(row, "scores")?),
+        fired: owned(json(row, "fired")?),
         patterns: shown(&json::<Vec<String>>(row, "injections")?),
     })
 }

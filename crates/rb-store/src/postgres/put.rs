@@ -7,9 +7,10 @@ use tokio::try_join;
 use super::fault::Sql;
 use super::ledger::{self, Entry, Ledger};
 use super::session::Session;
-use super::usage::{self, Used};
+use super::usage;
 use super::{conversations, rows};
 use crate::RunKey;
+use crate::tally::Used;
 
 /// Writes a ledger; `closing` is sent last. Nothing waits for an answer before everything is on its way.
 pub(super) async fn write(session: &Session, mut ledger: Ledger<'_>, closing: &str) -> Sql<()> {

@@ -7,15 +7,7 @@ use super::session::Session;
 use super::text::TextIn;
 use crate::UsageDay;
 use crate::numbers::{count_out, sum_in};
-use crate::tally::Share;
-
-/// What is added on one day, or taken away: interventions, steps, tokens.
-pub(super) type Used = [i64; 3];
-
-/// What a step counts as.
-pub(super) fn used(share: &Share) -> Used {
-    [i64::from(share.injected), 1, share.tokens()]
-}
+use crate::tally::Used;
 
 /// Prepared before it is sent with others.
 pub(super) const ADD: &str = "INSERT INTO usage (org, day, slot, interventions, steps, tokens)

@@ -9,11 +9,13 @@ use crate::StoreError;
 #[error("the run was changed by somebody else")]
 pub(super) struct Moved;
 
+pub(super) fn is_moved(error: &Error) -> bool {
+    matches!(error, Error::ToSqlConversionFailure(cause) if cause.is::<Moved>())
+}
+
 /// Puts an error of the database into the words of the store.
 pub(super) fn fault(doing: &'static str, error: &Error) -> StoreError {
-    if let Error::ToSqlConversionFailure(cause) = error
-        && cause.is::<Moved>()
-    {
+    if is_moved(error) {
         return StoreError::Moved;
     }
     let Some(code) = error.sqlite_error_code() else {

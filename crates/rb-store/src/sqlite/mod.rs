@@ -22,6 +22,8 @@ mod experiments;
 mod fault;
 /// What agents learned about codebases.
 mod findings;
+/// The runs that are written to.
+mod heads;
 /// How runs fare.
 mod health;
 /// Keys and settings.
@@ -56,6 +58,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::connect::Place;
 use self::fault::{stopped, while_doing};
+use self::heads::Heads;
 use self::reader::Readers;
 use self::writer::Writer;
 use crate::{
@@ -104,18 +107,34 @@ impl Sqlite {
 }
 
 /// Makes one change and says how many rows it touched: runs, patterns and so on, not what hangs on them.
-fn write(connection: &Connection, change: &Change) -> Sql<u64> {
+fn write(connection: &Connection, heads: &mut Heads, change: &Change) -> Sql<u64> {
     match change {
-        Change::Expect { run, version } => runs::expect(connection, run, *version),
-        Change::StartRun(start) => runs::start(connection, start),
-        Change::PutStep(step) => steps::put(connection, step),
-        Change::FinishRun { run, at_ms, outcome } => runs::finish(connection, run, *at_ms, outcome),
-        Change::DeleteRun(run) => runs::delete(connection, run),
+        Change::Expect { run, version } => runs::expect(connection, heads, run, *version),
+        Change::PutStep(step) => steps::put(connection, heads, step),
+        Change::StartRun(start) => {
+            heads.settle(connection, &start.run)?;
+            runs::start(connection, start)
+        }
+        Change::FinishRun { run, at_ms, outcome } => {
+            heads.settle(connection, run)?;
+            runs::finish(connection, run, *at_ms, outcome)
+        }
+        Change::DeleteRun(run) => {
+            heads.settle(connection, run)?;
+            runs::delete(connection, run)
+        }
         Change::ExpireRuns { before_ms, runs_max } => {
+            heads.settle_all(connection)?;
             runs::expire(connection, *before_ms, *runs_max)
         }
-        Change::SetVersion { run, version } => runs::set_version(connection, run, *version),
-        Change::SetUsage { org, day } => usage::set(connection, org, *day),
+        Change::SetVersion { run, version } => {
+            heads.settle(connection, run)?;
+            runs::set_version(connection, run, *version)
+        }
+        Change::SetUsage { org, day } => {
+            heads.settle_all(connection)?;
+            usage::set(connection, org, *day)
+        }
         Change::PutPattern(pattern) => patterns::put(connection, pattern),
         Change::DeletePattern { org, tier, pattern_id } => {
             patterns::delete(connection, org, tier, pattern_id)

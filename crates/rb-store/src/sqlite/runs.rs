@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::cell::{Cells, json_in, json_out};
 use super::fault::Moved;
+use super::heads::Heads;
 use super::{execute, select, tally, usage};
 use crate::numbers::{count_in, count_out};
 use crate::said::{ARM, EXPERIMENT, class_number, merged, search_text, word};
@@ -14,14 +15,19 @@ use crate::{OutcomeClass, RunKey, RunStart};
 /// What writing a step has to know of its run.
 pub(super) struct Head {
     pub(super) id: i64,
+    /// How often the run was changed.
+    pub(super) version: u64,
     pub(super) started_ms: i64,
     pub(super) is_experiment: bool,
+    /// No step is stored under this index or a higher one.
+    pub(super) next_index: u32,
     pub(super) tally: Tally,
 }
 
 pub(super) fn head(connection: &Connection, run: &RunKey) -> Result<Option<Head>> {
     let sql = format!(
-        "SELECT id, started_ms, experiment_id <> '', {}
+        "SELECT id, version, started_ms, experiment_id <> '',
+            coalesce((SELECT max(step_index) FROM steps WHERE run = runs.id) + 1, 0), {}
          FROM runs WHERE run_id = ?1 AND org = ?2",
         Tally::COLUMNS
     );
@@ -30,20 +36,31 @@ pub(super) fn head(connection: &Connection, run: &RunKey) -> Result<Option<Head>
         let mut cells = Cells::of(row);
         Ok(Head {
             id: cells.next()?,
+            version: count_out(cells.next()?),
             started_ms: cells.next()?,
             is_experiment: cells.next()?,
+            next_index: u32::try_from(cells.next::<i64>()?).unwrap_or(u32::MAX),
             tally: tally::tally(&mut cells)?,
         })
     });
     head.optional()
 }
 
-/// Whether a run was changed exactly so often.
-pub(super) fn expect(connection: &Connection, run: &RunKey, version: u64) -> Result<u64> {
-    let sql = "SELECT version FROM runs WHERE run_id = ?1 AND org = ?2";
+/// By which its steps are found.
+pub(super) fn id(connection: &Connection, run: &RunKey) -> Result<Option<i64>> {
+    let sql = "SELECT id FROM runs WHERE run_id = ?1 AND org = ?2";
     let mut statement = connection.prepare_cached(sql)?;
-    let found = statement.query_row((&run.run_id, &run.org), |row| row.get(0)).optional()?;
-    if count_out(found.unwrap_or_default()) == version {
+    statement.query_row((&run.run_id, &run.org), |row| row.get(0)).optional()
+}
+
+/// Whether a run was changed exactly so often.
+pub(super) fn expect(
+    connection: &Connection,
+    heads: &mut Heads,
+    run: &RunKey,
+    version: u64,
+) -> Result<u64> {
+    if heads.version(connection, run)? == version {
         Ok(0)
     } else {
         Err(Error::ToSqlConversionFailure(Box::new(Moved)))
@@ -66,7 +83,14 @@ pub(super) fn begin(
     let start =
         RunStart { run: run.clone(), project: project.to_owned(), at_ms, ..RunStart::default() };
     let id = insert(connection, &start)?;
-    Ok(Head { id, started_ms: at_ms, is_experiment: false, tally: Tally::default() })
+    Ok(Head {
+        id,
+        version: 0,
+        started_ms: at_ms,
+        is_experiment: false,
+        next_index: 0,
+        tally: Tally::default(),
+    })
 }
 
 pub(super) fn start(connection: &Connection, start: &RunStart) -> Result<u64> {

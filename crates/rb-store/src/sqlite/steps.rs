@@ -1,30 +1,38 @@
 //! Steps are put and read.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Connection, OptionalExtension as _, Result, Row, params};
 
 use super::cell::{Cells, json_in, json_out};
+use super::heads::Heads;
 use super::runs::{self, Head};
-use super::{execute, select, tally, usage};
+use super::{execute, select, tally};
 use crate::numbers::{amount, count_in, count_out};
 use crate::tally::Share;
 use crate::{RunKey, StepRow, Tokens};
 
 /// Puts a step in its place, and the run's sums right.
-pub(super) fn put(connection: &Connection, step: &StepRow) -> Result<u64> {
-    let mut head = match runs::head(connection, &step.run)? {
-        Some(head) => head,
-        None => runs::begin(connection, &step.run, &step.project, step.at_ms)?,
-    };
+pub(super) fn put(connection: &Connection, heads: &mut Heads, step: &StepRow) -> Result<u64> {
+    let head = heads.of(connection, step)?;
     let share = Share::of(step);
-    let before = stored(connection, head.id, step.step_index)?;
+    let is_next = step.step_index >= head.next_index;
+    let before = if is_next { None } else { stored(connection, head.id, step.step_index)? };
     insert(connection, head.id, step)?;
-    count(connection, &mut head, step, before, &share)
+    let nothing = BTreeSet::new();
+    let shown_before = before.as_ref().map_or(&nothing, |(_, before)| &before.patterns);
+    note_patterns(connection, head, step, shown_before, &share.patterns)?;
+    heads.count(step, before.as_ref(), &share);
+    Ok(1)
 }
 
 /// What is stored under an index: when, and what it brought.
-fn stored(connection: &Connection, run: i64, step_index: u32) -> Result<Option<(i64, Share)>> {
+fn stored(
+    connection: &Connection,
+    run: i64,
+    step_index: u32,
+) -> Result<Option<(i64, Share<'static>)>> {
     let sql =
         format!("SELECT at_ms, {} FROM steps WHERE run = ?1 AND step_index = ?2", Share::COLUMNS);
     let mut statement = connection.prepare_cached(&sql)?;
@@ -33,42 +41,6 @@ fn stored(connection: &Connection, run: i64, step_index: u32) -> Result<Option<(
         Ok((cells.next()?, tally::share(&mut cells)?))
     };
     statement.query_row((run, step_index), step).optional()
-}
-
-fn count(
-    connection: &Connection,
-    head: &mut Head,
-    step: &StepRow,
-    before: Option<(i64, Share)>,
-    share: &Share,
-) -> Result<u64> {
-    let org = &step.run.org;
-    let fired_before = head.tally.fired();
-    let nothing = BTreeSet::new();
-    let shown_before = before.as_ref().map_or(&nothing, |(_, before)| &before.patterns);
-    note_patterns(connection, head, step, shown_before, &share.patterns)?;
-    if let Some((at_ms, before)) = before {
-        if head.tally.take(&before) {
-            head.tally.set_peak(peak(connection, head.id)?);
-        }
-        if !head.is_experiment {
-            usage::take(connection, org, at_ms, &before)?;
-        }
-    }
-    head.tally.add(share);
-    if !head.is_experiment {
-        usage::add(connection, org, step.at_ms, share)?;
-    }
-    let fired = head.tally.fired();
-    for monitor in fired.difference(&fired_before) {
-        let sql = "INSERT INTO fired_runs (org, monitor, started_ms, run_id, run)
-            VALUES (?1, ?2, ?3, ?4, ?5)";
-        execute(connection, sql, (org, monitor, head.started_ms, &step.run.run_id, head.id))?;
-    }
-    for monitor in fired_before.difference(&fired) {
-        runs::forget_fired(connection, &step.run, head.started_ms, monitor)?;
-    }
-    tally::write(&head.tally, connection, head.id, step.at_ms)
 }
 
 /// Counts the patterns that this step shows, and no longer those that it showed before.
@@ -96,17 +68,10 @@ fn note_patterns(
     Ok(())
 }
 
-/// The highest composite of a run, read from its steps: only where the step that had it was replaced.
-fn peak(connection: &Connection, run: i64) -> Result<f64> {
-    let sql = "SELECT max(0.0, coalesce(max(total_score), 0.0)) FROM steps WHERE run = ?1";
-    connection.prepare_cached(sql)?.query_row([run], |row| row.get(0))
-}
-
 /// By position, not by name: this statement runs more often than all others together.
 fn insert(connection: &Connection, run: i64, step: &StepRow) -> Result<u64> {
     let Tokens { total, input, output, cache_read, cache_write } = step.tokens;
-    let finite = |(name, score): (&String, &f64)| score.is_finite().then(|| (name.clone(), *score));
-    let scores: BTreeMap<String, f64> = step.scores.iter().filter_map(finite).collect();
+    let scores = finite(&step.scores);
     execute(
         connection,
         "INSERT OR REPLACE INTO steps (run, step_index, at_ms, total_score, cost_usd, tokens_total, tokens_input,
@@ -128,7 +93,7 @@ fn insert(connection: &Connection, run: i64, step: &StepRow) -> Result<u64> {
             count_in(cache_write),
             step.is_injected(),
             step.model,
-            json_in(&scores)?,
+            json_in(&*scores)?,
             json_in(&step.fired)?,
             step.is_error,
             step.input_is_structured,
@@ -150,16 +115,25 @@ fn insert(connection: &Connection, run: i64, step: &StepRow) -> Result<u64> {
     )
 }
 
+/// The scores that are numbers: all of them, unless somebody sent others.
+fn finite(scores: &BTreeMap<String, f64>) -> Cow<'_, BTreeMap<String, f64>> {
+    if scores.values().all(|score| score.is_finite()) {
+        return Cow::Borrowed(scores);
+    }
+    let finite = scores.iter().filter(|(_, score)| score.is_finite());
+    Cow::Owned(finite.map(|(name, score)| (name.clone(), *score)).collect())
+}
+
 pub(super) fn list(
     connection: &Connection,
     run: &RunKey,
     from_index: u32,
     count_max: u32,
 ) -> Result<Vec<StepRow>> {
-    let Some(head) = runs::head(connection, run)? else { return Ok(Vec::new()) };
+    let Some(id) = runs::id(connection, run)? else { return Ok(Vec::new()) };
     let sql =
         "SELECT * FROM steps WHERE run = ?1 AND step_index >= ?2 ORDER BY step_index LIMIT ?3";
-    select(connection, sql, (head.id, from_index, count_max), |row| step(row, run))
+    select(connection, sql, (id, from_index, count_max), |row| step(row, run))
 }
 
 fn step(row: &Row<'_>, run: &RunKey) -> Result<StepRow> {

@@ -1,14 +1,16 @@
 //! Reads and writes a run's sums.
 
+use std::borrow::Cow;
+
 use rusqlite::{Connection, Result, params};
 
 use super::cell::{Cells, json_in};
 use super::execute;
 use crate::numbers::nano_in;
-use crate::tally::{Share, Tally, shown, with_cost};
+use crate::tally::{Share, Tally, owned, shown, with_cost};
 
 /// Of a step as it is stored, from [`Share::COLUMNS`].
-pub(super) fn share(cells: &mut Cells<'_>) -> Result<Share> {
+pub(super) fn share(cells: &mut Cells<'_>) -> Result<Share<'static>> {
     let score = cells.next()?;
     let cost = nano_in(cells.next()?);
     let tokens = [cells.next()?, cells.next()?, cells.next()?, cells.next()?, cells.next()?];
@@ -16,9 +18,9 @@ pub(super) fn share(cells: &mut Cells<'_>) -> Result<Share> {
         score,
         spent: with_cost(tokens, cost),
         injected: cells.next()?,
-        model: cells.next()?,
-        scores: cells.next_json()?,
-        fired: cells.next_json()?,
+        model: Cow::Owned(cells.next()?),
+        scores: Cow::Owned(cells.next_json()?),
+        fired: owned(cells.next_json()?),
         patterns: shown(&cells.next_json::<Vec<String>>()?),
     })
 }
@@ -46,16 +48,23 @@ pub(super) fn tally(cells: &mut Cells<'_>) -> Result<Tally> {
     })
 }
 
-/// Writes the sums into the row of their run; `at_ms` is when it was heard of.
-pub(super) fn write(tally: &Tally, connection: &Connection, run: i64, at_ms: i64) -> Result<u64> {
+/// Writes the sums into the row of their run, which was changed so often; `at_ms` is when it was heard of.
+pub(super) fn write(
+    connection: &Connection,
+    run: i64,
+    tally: &Tally,
+    changes: u32,
+    at_ms: i64,
+) -> Result<()> {
     let [total, input, output, cache_read, cache_write, cost_nano] = tally.spent;
     execute(
         connection,
-        "UPDATE runs SET version = version + 1, seen_ms = max(seen_ms, ?), step_count = ?, injected_steps = ?, fired_steps = ?,
+        "UPDATE runs SET version = version + ?, seen_ms = max(seen_ms, ?), step_count = ?, injected_steps = ?, fired_steps = ?,
             warn_steps = ?, danger_steps = ?, score_nano = ?, score_peak = ?, tokens_total = ?, tokens_input = ?, tokens_output = ?,
             cache_read = ?, cache_write = ?, cost_nano = ?, monitors = ?, models = ?
          WHERE id = ?",
         params![
+            changes,
             at_ms,
             tally.steps,
             tally.injected_steps,
@@ -75,4 +84,5 @@ pub(super) fn write(tally: &Tally, connection: &Connection, run: i64, at_ms: i64
             run,
         ],
     )
+    .map(drop)
 }

@@ -5,23 +5,17 @@ use rusqlite::{Connection, Result};
 use super::{execute, select};
 use crate::UsageDay;
 use crate::numbers::{count_out, day, sum_in};
-use crate::tally::Share;
+use crate::tally::Used;
 
 const ADD: &str =
     "INSERT INTO usage (org, day, interventions, steps, tokens) VALUES (?1, ?2, ?3, ?4, ?5)
     ON CONFLICT DO UPDATE SET interventions = interventions + excluded.interventions,
         steps = steps + excluded.steps, tokens = tokens + excluded.tokens";
 
-/// A step is counted.
-pub(super) fn add(connection: &Connection, org: &str, at_ms: i64, share: &Share) -> Result<()> {
-    execute(connection, ADD, (org, day(at_ms), i64::from(share.injected), 1, share.tokens()))
-        .map(drop)
-}
-
-/// A step that is about to be replaced is no longer counted.
-pub(super) fn take(connection: &Connection, org: &str, at_ms: i64, share: &Share) -> Result<()> {
-    execute(connection, ADD, (org, day(at_ms), -i64::from(share.injected), -1, -share.tokens()))
-        .map(drop)
+/// Adds to what was used on a day, or takes away from it.
+pub(super) fn add(connection: &Connection, org: &str, day: i64, used: Used) -> Result<()> {
+    let [interventions, steps, tokens] = used;
+    execute(connection, ADD, (org, day, interventions, steps, tokens)).map(drop)
 }
 
 /// A run turned out to be part of an experiment: none of its steps count.
@@ -31,7 +25,7 @@ pub(super) fn take_run(connection: &Connection, org: &str, run: i64) -> Result<(
         Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
     })?;
     for (at_ms, injected, tokens) in counted {
-        execute(connection, ADD, (org, day(at_ms), -injected, -1, -tokens))?;
+        add(connection, org, day(at_ms), [-injected, -1, -tokens])?;
     }
     Ok(())
 }

@@ -1,16 +1,17 @@
 //! The one thread that writes.
 //!
 //! Waiting for the disk costs the same for one change as for a hundred. So whatever waits when the thread comes back
-//! goes into one transaction, each caller in a savepoint of its own: a request that fails is taken back alone. Nobody
-//! is answered before the commit.
+//! goes into one transaction. Should anything in it fail, it is taken back and done again with each caller in a
+//! savepoint of its own, so that only the request that fails is left out. Nobody is answered before the commit.
 
 use std::thread::JoinHandle;
 
-use rusqlite::{Connection, Result as Sql};
+use rusqlite::{Connection, Error, ErrorCode, Result as Sql};
 use tokio::sync::{mpsc, oneshot};
 
 use super::connect::{self, Place};
-use super::fault::{fault, stopped, while_doing};
+use super::fault::{fault, is_moved, stopped, while_doing};
+use super::heads::Heads;
 use super::migrate::{self, migrate};
 use super::reader::Job;
 use super::write;
@@ -96,6 +97,7 @@ fn open(place: &Place) -> Result<Connection> {
 /// Works until the last sender is gone and the queue is empty.
 fn serve(connection: &Connection, mut requests: mpsc::Receiver<Request>) {
     let mut batch = Vec::with_capacity(BATCH_MAX);
+    let mut heads = Heads::default();
     while requests.blocking_recv_many(&mut batch, BATCH_MAX) > 0 {
         let mut writes = Vec::new();
         let mut reads = Vec::new();
@@ -105,7 +107,7 @@ fn serve(connection: &Connection, mut requests: mpsc::Receiver<Request>) {
                 Request::Read(job) => reads.push(job),
             }
         }
-        commit(connection, writes);
+        commit(connection, &mut heads, writes);
         for read in reads {
             read(connection);
         }
@@ -113,12 +115,21 @@ fn serve(connection: &Connection, mut requests: mpsc::Receiver<Request>) {
 }
 
 /// Writes requests in one transaction and answers each of them.
-fn commit(connection: &Connection, requests: Vec<(Vec<Change>, oneshot::Sender<Answer>)>) {
+fn commit(
+    connection: &Connection,
+    heads: &mut Heads,
+    requests: Vec<(Vec<Change>, oneshot::Sender<Answer>)>,
+) {
     if requests.is_empty() {
         return;
     }
     let (requests, answers): (Vec<_>, Vec<_>) = requests.into_iter().unzip();
-    let outcomes = transaction(connection, &requests);
+    let outcomes = transaction(connection, heads, &requests, together).or_else(|error| {
+        if is_for_all(&error) {
+            return Err(error);
+        }
+        transaction(connection, heads, &requests, one_by_one)
+    });
     match outcomes {
         Ok(outcomes) => {
             for (answer, outcome) in answers.into_iter().zip(outcomes) {
@@ -127,10 +138,6 @@ fn commit(connection: &Connection, requests: Vec<(Vec<Change>, oneshot::Sender<A
             }
         }
         Err(error) => {
-            if !connection.is_autocommit() {
-                // What cannot be rolled back now is rolled back when the file is opened next.
-                drop(connection.execute_batch("ROLLBACK"));
-            }
             for answer in answers {
                 drop(answer.send(Err(fault(DOING, &error))));
             }
@@ -138,27 +145,82 @@ fn commit(connection: &Connection, requests: Vec<(Vec<Change>, oneshot::Sender<A
     }
 }
 
+/// Whether an error is no single request's: somebody else is writing, and was waited for long enough.
+fn is_for_all(error: &Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::ReadOnly)
+    )
+}
+
 /// What became of each request; an error here is one of all of them.
-fn transaction(connection: &Connection, requests: &[Vec<Change>]) -> Sql<Vec<Sql<Vec<u64>>>> {
-    run(connection, "BEGIN IMMEDIATE")?;
+type Outcomes = Sql<Vec<Sql<Vec<u64>>>>;
+
+/// Does the work of a transaction, or takes all of it back.
+fn transaction(
+    connection: &Connection,
+    heads: &mut Heads,
+    requests: &[Vec<Change>],
+    work: fn(&Connection, &mut Heads, &[Vec<Change>]) -> Outcomes,
+) -> Outcomes {
+    let done = run(connection, "BEGIN IMMEDIATE")
+        .and_then(|()| heads.begin(connection))
+        .and_then(|()| work(connection, heads, requests))
+        .and_then(|outcomes| run(connection, "COMMIT").map(|()| outcomes));
+    if done.is_err() {
+        heads.forget();
+        if !connection.is_autocommit() {
+            // What cannot be rolled back now is rolled back when the file is opened next.
+            drop(connection.execute_batch("ROLLBACK"));
+        }
+    }
+    done
+}
+
+/// All requests as one: none of them may fail, but for a guard that stands first and does not hold, which leaves nothing
+/// to take back.
+fn together(connection: &Connection, heads: &mut Heads, requests: &[Vec<Change>]) -> Outcomes {
+    let mut outcomes = Vec::with_capacity(requests.len());
+    for changes in requests {
+        let mut touched = Vec::with_capacity(changes.len());
+        let mut outcome = Ok(());
+        for change in changes {
+            match write(connection, heads, change) {
+                Ok(rows) => touched.push(rows),
+                Err(error) if touched.is_empty() && is_moved(&error) => {
+                    outcome = Err(error);
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        outcomes.push(outcome.map(|()| touched));
+    }
+    heads.write(connection)?;
+    Ok(outcomes)
+}
+
+/// Each request in a savepoint of its own.
+fn one_by_one(connection: &Connection, heads: &mut Heads, requests: &[Vec<Change>]) -> Outcomes {
     let mut outcomes = Vec::with_capacity(requests.len());
     for changes in requests {
         run(connection, "SAVEPOINT request")?;
-        let outcome: Sql<Vec<u64>> =
-            changes.iter().map(|change| write(connection, change)).collect();
+        let touched: Sql<Vec<u64>> =
+            changes.iter().map(|change| write(connection, heads, change)).collect();
+        let outcome = touched.and_then(|touched| heads.write(connection).map(|()| touched));
         if let Err(error) = outcome {
             // A full disk may have ended the transaction; then nobody's changes are there.
             if connection.is_autocommit() {
                 return Err(error);
             }
             run(connection, "ROLLBACK TO request")?;
+            heads.forget();
             outcomes.push(Err(error));
         } else {
             outcomes.push(outcome);
         }
         run(connection, "RELEASE request")?;
     }
-    run(connection, "COMMIT")?;
     Ok(outcomes)
 }
 
@@ -181,7 +243,7 @@ mod tests {
     fn answers(connection: &Connection, requests: Vec<Vec<Change>>) -> Vec<Answer> {
         let (senders, receivers): (Vec<_>, Vec<_>) =
             requests.iter().map(|_| oneshot::channel()).unzip();
-        commit(connection, requests.into_iter().zip(senders).collect());
+        commit(connection, &mut Heads::default(), requests.into_iter().zip(senders).collect());
         receivers.into_iter().map(|answer| answer.blocking_recv().expect("answered")).collect()
     }
 

@@ -57,6 +57,26 @@ async fn what_was_kept_is_there_after_reopening() {
 }
 
 #[tokio::test]
+async fn two_programs_that_write_to_one_run_count_each_others_steps() {
+    let (_directory, path) = place();
+    let stores =
+        [open(&url(&path)).await.expect("a store"), open(&url(&path)).await.expect("a store")];
+    for index in 0..6_u32 {
+        // Each of them puts a step, replaces one of the other, and puts it again.
+        let store = &stores[usize::from(index % 2 == 1)];
+        for index in [index, index.saturating_sub(1), index] {
+            store.apply(vec![step(index)]).await.expect("kept");
+        }
+    }
+    for store in stores {
+        let run = store.run(&Scope::org("a"), "r").await.expect("a run").expect("it is there");
+        assert_eq!(run.step_count, 6);
+        assert_eq!(run.version, 18);
+        rb_store::contract::recount(store, &[]).await.expect("sums equal a recount");
+    }
+}
+
+#[tokio::test]
 async fn dropping_the_store_writes_what_waits() {
     let (_directory, path) = place();
     let store = open(&url(&path)).await.expect("a store");
