@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rb_store::{RunKey, Scope};
+use rb_store::{RunKey, Scope, StepRow};
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::TryRecvError;
@@ -24,6 +24,17 @@ pub(crate) struct StepEvent {
 }
 
 impl StepEvent {
+    pub(crate) fn of(row: &StepRow, project: &str) -> Self {
+        Self {
+            run_id: row.run.run_id.clone(),
+            step_index: row.step_index,
+            org_id: row.run.org.clone(),
+            project_id: project.to_owned(),
+            total_score: row.total_score,
+            fired: row.fired.clone(),
+        }
+    }
+
     /// Whether whoever has this scope may hear of it.
     pub(crate) fn is_in(&self, scope: &Scope) -> bool {
         scope.org.as_ref().is_none_or(|org| *org == self.org_id)
@@ -53,10 +64,16 @@ impl Events {
         self.here.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something happened here: tells everybody, on this node and on the others.
-    pub(crate) fn tell(&self, event: StepEvent) {
-        let _ = self.own.send(event.clone()); // a node alone has nobody to tell
-        self.pass_on(event);
+    /// Something happened here: tells everybody, on this node and on the others. Mostly nobody listens, and nothing is
+    /// put together for nobody.
+    pub(crate) fn tell(&self, event: impl FnOnce() -> StepEvent) {
+        let has_others = self.own.receiver_count() > 0;
+        let has_listeners = || self.sender().as_ref().is_some_and(|here| here.receiver_count() > 0);
+        if has_others || has_listeners() {
+            let event = event();
+            let _ = self.own.send(event.clone()); // a node alone has nobody to tell
+            self.pass_on(event);
+        }
     }
 
     /// What happens on this node, from now on.

@@ -135,7 +135,7 @@ fn step(run_id: &str, step_index: u32) -> Change {
     let text = words.repeat(TEXT_BYTES / words.len() / 2);
     let reading = |at: usize| (format!("monitor_{at}"), f64::from(step_index % 10) / 10.0);
     let fires = step_index % 10 > 7;
-    Change::PutStep(Box::new(StepRow {
+    Change::PutStep(Arc::new(StepRow {
         run: RunKey { org: "default".to_owned(), run_id: run_id.to_owned() },
         step_index,
         at_ms: 1_700_000_000_000 + i64::from(step_index),
@@ -220,10 +220,11 @@ async fn fill(store: &Arc<dyn Store>, size: &Size) -> Result<()> {
                 ..RunStart::default()
             })));
             for index in 0..size.steps_a_run {
-                if let Change::PutStep(mut row) = step("", index) {
+                if let Change::PutStep(row) = step("", index) {
+                    let mut row = Arc::unwrap_or_clone(row);
                     row.run = run.clone();
                     row.fired.retain(|_| at % 500 == 1);
-                    changes.push(Change::PutStep(row));
+                    changes.push(Change::PutStep(Arc::new(row)));
                 }
             }
             let outcome = if at % 50 == 3 { "failure" } else { "success" }.to_owned();

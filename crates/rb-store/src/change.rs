@@ -1,5 +1,7 @@
 //! What may be changed: one enum, so that every write goes through one door and is committed in order.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use crate::rows::{
@@ -20,7 +22,7 @@ pub enum Change {
     /// A run begins, or says more about itself.
     StartRun(Box<RunStart>),
     /// A step, by run and index. Of an unknown run, it begins the run too.
-    PutStep(Box<StepRow>),
+    PutStep(Arc<StepRow>),
     /// A run ends. May come twice: the last outcome stands, the first time stands. An unknown run begins and ends.
     FinishRun {
         run: RunKey,

@@ -157,7 +157,7 @@ async fn copy_run(from: &dyn Store, to: &dyn Store, row: RunRow) -> Result<bool>
         let steps = from.steps(&run, from_index, PAGE_STEPS).await?;
         let Some(last) = steps.last() else { break };
         let (end, is_last) = (last.step_index, steps.len() < PAGE_STEPS as usize);
-        to.apply(steps.into_iter().map(|step| Change::PutStep(Box::new(step))).collect()).await?;
+        to.apply(steps.into_iter().map(|step| Change::PutStep(Arc::new(step))).collect()).await?;
         match end.checked_add(1) {
             Some(next) if !is_last => from_index = next,
             Some(_) | None => break,

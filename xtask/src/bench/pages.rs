@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
@@ -84,7 +85,7 @@ async fn fill(database: &Path, steps_wanted: u64, now_ms: i64) -> Result<(u64, u
         changes.push(Change::StartRun(Box::new(start(&run, runs, at_ms))));
         let count = if runs.is_multiple_of(LONG_EVERY) { STEPS_LONG } else { STEPS_A_RUN };
         for index in 0..count {
-            changes.push(Change::PutStep(Box::new(step(&run, runs, index, at_ms))));
+            changes.push(Change::PutStep(Arc::new(step(&run, runs, index, at_ms))));
             if changes.len() >= STEPS_A_CALL {
                 store.apply(std::mem::take(&mut changes)).await?;
             }

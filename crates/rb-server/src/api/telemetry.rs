@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -293,7 +294,7 @@ async fn take(
             ..RunStart::default()
         })));
     }
-    changes.push(Change::PutStep(Box::new(row.clone())));
+    changes.push(Change::PutStep(Arc::new(row.clone())));
     if told::store_next(app, &mut live, &run, changes).await? == Stored::Overtaken {
         return Ok(None);
     }

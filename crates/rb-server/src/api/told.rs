@@ -161,14 +161,7 @@ pub(super) fn tell(app: &App, row: &StepRow, project: &str) {
         let source = source_label(source);
         app.metrics.injections.get_or_create(&InjectionLabels { source }).inc();
     }
-    app.events.tell(StepEvent {
-        run_id: row.run.run_id.clone(),
-        step_index: row.step_index,
-        org_id: row.run.org.clone(),
-        project_id: project.to_owned(),
-        total_score: row.total_score,
-        fired: row.fired.clone(),
-    });
+    app.events.tell(|| StepEvent::of(row, project));
 }
 
 /// Labels are ours: clients may call their sources what they like.

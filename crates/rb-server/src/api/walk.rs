@@ -5,6 +5,7 @@
 //! What a reply offers counts as shown when the next step arrives, so a call that failed may simply be asked for again.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
@@ -329,7 +330,7 @@ impl Post<'_> {
         let answers = steering::look_up(app, &run.org, &model, &ask.queries).await;
         let words = app.hands.take(&run);
         live.plan(ask, &answers.found, &words, &model, &mut row);
-        let step = vec![Change::PutStep(Box::new(row.clone()))];
+        let step = vec![Change::PutStep(Arc::new(row.clone()))];
         match told::store_next(app, &mut live, &run, step).await {
             Ok(Stored::Yes) => {}
             Ok(Stored::Overtaken) => {

@@ -1,5 +1,7 @@
 //! Whole traces in: a run that is over, sent at once. Two shapes, the older one by steps, the newer one by model calls.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -148,7 +150,7 @@ async fn keep(app: &Shared, caller: &Caller, whole: Whole) -> ApiResult<()> {
     }
     let project = start.project.clone();
     let mut changes = vec![Change::StartRun(Box::new(start))];
-    changes.extend(rows.iter().map(|row| Change::PutStep(Box::new(row.clone()))));
+    changes.extend(rows.iter().map(|row| Change::PutStep(Arc::new(row.clone()))));
     changes.push(Change::FinishRun { run, at_ms: now_ms(), outcome });
     app.store.apply(changes).await?;
     for row in &rows {

@@ -1,5 +1,7 @@
 //! What is remembered of a conversation between two of its requests, and what of that survives a restart.
 
+use std::sync::Arc;
+
 use rb_store::StepRow;
 use rb_wire::chain::{Continuity, Link, Role};
 use rb_wire::chat::Chat;
@@ -30,7 +32,7 @@ pub(super) struct Conversation {
     /// Whether the newest request brought tools.
     has_tools: bool,
     /// The row of the newest step, for a call that is made again.
-    pub(super) latest: Option<StepRow>,
+    pub(super) latest: Option<Arc<StepRow>>,
     pub(super) switching: Switching,
     /// What requests beside the conversation used.
     pub(super) asides: Spend,

@@ -12,7 +12,10 @@ use tokio::sync::{mpsc, oneshot};
 /// Changes that may wait.
 const WAITING_MAX: usize = 10_000;
 /// Changes written at once.
-const BATCH_MAX: usize = 256;
+const BATCH_MAX: usize = 512;
+/// So long the first change waits for more: the answer to a short call, the next call, the calls of others. All of them
+/// together cost little more than one.
+const GATHERED_FOR: Duration = Duration::from_millis(20);
 /// While the database is away, it is tried this often.
 const AWAY_PAUSE: Duration = Duration::from_millis(500);
 
@@ -56,6 +59,7 @@ impl Recorder {
 async fn write(store: Arc<dyn Store>, mut waiting: mpsc::Receiver<Item>, lost: Counter) {
     let mut batch = Vec::with_capacity(BATCH_MAX);
     while waiting.recv_many(&mut batch, BATCH_MAX).await > 0 {
+        gather(&mut waiting, &mut batch).await;
         let (mut changes, mut marks) = (Vec::with_capacity(batch.len()), Vec::new());
         for item in batch.drain(..) {
             match item {
@@ -68,6 +72,18 @@ async fn write(store: Arc<dyn Store>, mut waiting: mpsc::Receiver<Item>, lost: C
         }
         for mark in marks {
             let _ = mark.send(()); // whoever asked may have gone
+        }
+    }
+}
+
+/// Waits for more, unless somebody waits for what is there.
+async fn gather(waiting: &mut mpsc::Receiver<Item>, batch: &mut Vec<Item>) {
+    if batch.len() < BATCH_MAX && !batch.iter().any(|item| matches!(item, Item::Mark(_))) {
+        tokio::time::sleep(GATHERED_FOR).await;
+        while batch.len() < BATCH_MAX
+            && let Ok(item) = waiting.try_recv()
+        {
+            batch.push(item);
         }
     }
 }
@@ -128,7 +144,7 @@ mod tests {
     }
 
     fn step(run_id: &str, step_index: u32, at_ms: i64) -> Change {
-        Change::PutStep(Box::new(StepRow {
+        Change::PutStep(Arc::new(StepRow {
             run: run(run_id),
             step_index,
             at_ms,

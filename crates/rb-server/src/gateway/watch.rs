@@ -2,7 +2,7 @@
 //! go out. Whatever fails here, the request goes out as it came.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
@@ -190,7 +190,7 @@ struct Here<'a> {
 
 impl Here<'_> {
     /// The row of the newest step, which a call that is made again adds to. After a restart the store has it.
-    async fn latest(&self) -> Option<StepRow> {
+    async fn latest(&self) -> Option<Arc<StepRow>> {
         let (latest, next) = {
             let conversation = lock(self.conversation);
             (conversation.latest.clone(), conversation.next_index)
@@ -200,7 +200,7 @@ impl Here<'_> {
         }
         let newest = next.checked_sub(1)?;
         let rows = self.deadline.of(self.app.store.steps(self.run, newest, 1)).await?.ok()?;
-        rows.into_iter().next()
+        rows.into_iter().next().map(Arc::new)
     }
 
     /// Asks the engine about what is new, and writes what is due into the request.
@@ -208,17 +208,20 @@ impl Here<'_> {
         &self,
         live: &mut Live,
         continuity: Continuity,
-        latest: Option<StepRow>,
+        latest: Option<Arc<StepRow>>,
     ) -> Verdict {
         let (app, gateway, run) = (self.app, &self.app.gateway, self.run);
         let model = self.chat.model().into_owned();
         let is_open = self.incoming.mode == Mode::Steer && !lock(self.conversation).ledger.is_blown;
         let mut rows = self.new_rows(continuity);
+        for row in &mut rows {
+            row.project.clone_from(&live.project);
+        }
         let newest = rows.pop();
         let mut words = Vec::new();
         for mut earlier in rows {
             live.read(&mut earlier);
-            gateway.record_step(app, earlier);
+            gateway.record_step(app, Arc::new(earlier));
         }
         let mut row = match newest {
             Some(mut row) => {
@@ -232,11 +235,13 @@ impl Here<'_> {
                 row
             }
             // The same call again: what was told for it still stands.
-            None => latest.unwrap_or_else(|| {
-                empty_row(run, lock(self.conversation).next_index.saturating_sub(1))
-            }),
+            None => latest.map_or_else(
+                || empty_row(run, lock(self.conversation).next_index.saturating_sub(1)),
+                Arc::unwrap_or_clone,
+            ),
         };
         row.model.clone_from(&model);
+        let row = Arc::new(row);
         if let Some(Stop::TokenBudget { used, limit }) = live.told().and_then(|plan| plan.stop) {
             app.hands.put_back(run, words);
             gateway.save(run, &lock(self.conversation));
@@ -260,10 +265,10 @@ impl Here<'_> {
         let route = (served != model).then_some(served.as_str());
         let made =
             changed(self.incoming, gateway, self.chat, &conversation, text.as_deref(), route);
-        conversation.latest = Some(row.clone());
+        conversation.latest = Some(Arc::clone(&row));
         gateway.save(run, &conversation);
         drop(conversation);
-        gateway.record_step(app, row.clone());
+        gateway.record_step(app, Arc::clone(&row));
         let is_continued = matches!(continuity, Continuity::Continues { .. } | Continuity::Retry);
         let step = Watched::step(self.incoming, row, made, served, is_continued);
         Verdict::Watched(Box::new(step.with_words(words)))
@@ -387,15 +392,8 @@ fn row_of(run: &RunKey, step: &RunStep<'_>, step_index: u32) -> StepRow {
 
 impl Gateway {
     /// Queues a step for the store and tells whoever listens.
-    pub(super) fn record_step(&self, app: &App, row: StepRow) {
-        app.events.tell(StepEvent {
-            run_id: row.run.run_id.clone(),
-            step_index: row.step_index,
-            org_id: row.run.org.clone(),
-            project_id: row.project.clone(),
-            total_score: row.total_score,
-            fired: row.fired.clone(),
-        });
-        self.recorder.put(Change::PutStep(Box::new(row)));
+    pub(super) fn record_step(&self, app: &App, row: Arc<StepRow>) {
+        app.events.tell(|| StepEvent::of(&row, &row.project));
+        self.recorder.put(Change::PutStep(row));
     }
 }

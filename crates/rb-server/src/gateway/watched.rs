@@ -43,7 +43,7 @@ pub(super) struct Watched {
     asked: String,
     model: String,
     upstream: String,
-    row: StepRow,
+    row: Arc<StepRow>,
     /// What people say to the agent with this request.
     words: Vec<String>,
     /// It stands beside the conversation: it costs, and is no step.
@@ -58,7 +58,7 @@ impl Watched {
     /// A call of the agent.
     pub(super) fn step(
         incoming: &Incoming<'_>,
-        row: StepRow,
+        row: Arc<StepRow>,
         change: Change,
         model: String,
         is_continued: bool,
@@ -93,7 +93,7 @@ impl Watched {
             model: model.to_owned(),
             ..StepRow::default()
         };
-        let step = Self::step(incoming, row, Change::default(), model.to_owned(), false);
+        let step = Self::step(incoming, Arc::new(row), Change::default(), model.to_owned(), false);
         Self { is_aside: true, ..step }
     }
 
@@ -123,9 +123,10 @@ impl Watched {
             live.untell();
         }
         app.hands.put_back(&self.row.run, std::mem::take(&mut self.words));
-        self.row.injections.clear();
-        self.row.injection_sources.clear();
-        self.row.intervention_texts.clear();
+        let row = Arc::make_mut(&mut self.row);
+        row.injections.clear();
+        row.injection_sources.clear();
+        row.intervention_texts.clear();
         self.keep_row(app).await;
     }
 
@@ -162,9 +163,10 @@ impl Watched {
             self.note_aside(&app, spent).await;
             return;
         }
-        add(&mut self.row.tokens, &tokens);
-        self.row.cost_usd += usd;
-        self.row.model = model;
+        let row = Arc::make_mut(&mut self.row);
+        add(&mut row.tokens, &tokens);
+        row.cost_usd += usd;
+        row.model = model;
         self.note_answer(&answer, is_whole);
         self.note_cache(&app, &usage, &tokens, usd).await;
         self.keep_row(&app).await;
@@ -175,7 +177,7 @@ impl Watched {
         let asked: Vec<Value> =
             answer.calls.iter().map(|call| Value::from(call.tool.as_str())).collect();
         let latency_ms = self.begun.elapsed().as_secs_f64() * 1e3;
-        let metadata = &mut self.row.metadata;
+        let metadata = &mut Arc::make_mut(&mut self.row).metadata;
         metadata.insert("answer".to_owned(), Value::from(said));
         metadata.insert("tool_calls".to_owned(), Value::from(asked));
         metadata.insert("latency_ms".to_owned(), Value::from(latency_ms));
@@ -191,10 +193,10 @@ impl Watched {
             let mut conversation = lock(&conversation);
             let latest = conversation.latest.as_mut();
             if let Some(latest) = latest.filter(|row| row.step_index == self.row.step_index) {
-                latest.clone_from(&self.row);
+                *latest = Arc::clone(&self.row);
             }
         }
-        app.gateway.record_step(app, self.row.clone());
+        app.gateway.record_step(app, Arc::clone(&self.row));
     }
 
     async fn note_aside(&self, app: &Shared, spent: Spend) {

@@ -1,5 +1,7 @@
 //! What is left to write of a recorded run, beside what the store has of it.
 
+use std::sync::Arc;
+
 use rb_store::{Change, RunKey, RunRow, Scope, StepRow, Store, StoreError};
 use serde_json::Value;
 
@@ -125,7 +127,7 @@ impl Recorded {
     fn whole(self) -> Vec<Change> {
         let run = self.start.run.clone();
         let mut changes = vec![Change::StartRun(Box::new(self.start))];
-        changes.extend(self.steps.into_iter().map(|step| Change::PutStep(Box::new(step))));
+        changes.extend(self.steps.into_iter().map(|step| Change::PutStep(Arc::new(step))));
         changes.extend(self.end.map(|(at_ms, outcome)| Change::FinishRun { run, at_ms, outcome }));
         changes
     }
@@ -142,7 +144,7 @@ impl Recorded {
             let known = known.next_if(|known| known.step_index == step.step_index);
             if !known.is_some_and(|known| is_same_row(known, &step)) {
                 steps += 1;
-                changes.push(Change::PutStep(Box::new(step)));
+                changes.push(Change::PutStep(Arc::new(step)));
             }
         }
         if let Some((at_ms, outcome)) = self.end

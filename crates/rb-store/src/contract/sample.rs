@@ -1,6 +1,7 @@
 //! Rows to fill a store with: every field has a value of its own, so that none can be mistaken for another.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
@@ -107,7 +108,7 @@ pub(super) fn quiet(org: &str, run_id: &str, step_index: u32) -> StepRow {
 }
 
 pub(super) fn puts(step: StepRow) -> Change {
-    Change::PutStep(Box::new(step))
+    Change::PutStep(Arc::new(step))
 }
 
 pub(super) fn ends(org: &str, run_id: &str, at_ms: i64, outcome: &str) -> Change {

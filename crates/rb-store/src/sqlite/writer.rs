@@ -230,13 +230,15 @@ fn run(connection: &Connection, sql: &str) -> Sql<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::{RunKey, StepRow};
 
     fn step(step_index: u32, bytes: usize) -> Vec<Change> {
         let run = RunKey { org: "a".to_owned(), run_id: "r".to_owned() };
         let thought = "x".repeat(bytes);
-        vec![Change::PutStep(Box::new(StepRow { run, step_index, thought, ..StepRow::default() }))]
+        vec![Change::PutStep(Arc::new(StepRow { run, step_index, thought, ..StepRow::default() }))]
     }
 
     /// Puts requests through one commit.

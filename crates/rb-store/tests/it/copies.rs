@@ -15,7 +15,7 @@ fn run(at: u32) -> RunKey {
 
 fn steps(at: u32, count: u32) -> impl Iterator<Item = Change> {
     (0..count).map(move |step_index| {
-        Change::PutStep(Box::new(StepRow {
+        Change::PutStep(Arc::new(StepRow {
             run: run(at),
             step_index,
             at_ms: i64::from(at) * 1_000 + i64::from(step_index),

@@ -45,7 +45,7 @@ fn write_for_ever(file: &str) {
                     let thought = format!("{step_index} ").repeat(200);
                     let step =
                         StepRow { run: run(writer), step_index, thought, ..StepRow::default() };
-                    store.apply(vec![Change::PutStep(Box::new(step))]).await.expect("kept");
+                    store.apply(vec![Change::PutStep(Arc::new(step))]).await.expect("kept");
                     // One write, so that a line is there whole or not at all.
                     let line = format!("kept {writer} {step_index}\n");
                     std::io::stdout().write_all(line.as_bytes()).expect("told");

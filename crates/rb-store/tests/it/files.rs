@@ -22,7 +22,7 @@ fn setting(value: &str) -> Vec<Change> {
 
 fn step(index: u32) -> Change {
     let run = RunKey { org: "a".to_owned(), run_id: "r".to_owned() };
-    Change::PutStep(Box::new(StepRow { run, step_index: index, ..StepRow::default() }))
+    Change::PutStep(Arc::new(StepRow { run, step_index: index, ..StepRow::default() }))
 }
 
 async fn refusal(url: &str) -> StoreError {

@@ -17,7 +17,7 @@ fn run(run_id: &str) -> RunKey {
 fn step(run_id: &str, step_index: u32) -> Change {
     let fired = if step_index.is_multiple_of(3) { vec!["repeat".to_owned()] } else { vec![] };
     let thought = format!("{step_index} ").repeat(50);
-    Change::PutStep(Box::new(StepRow {
+    Change::PutStep(Arc::new(StepRow {
         run: run(run_id),
         step_index,
         thought,

@@ -1,6 +1,7 @@
 //! Sums equal a recount, whatever happened: random sequences of changes to a few runs.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -88,7 +89,7 @@ fn start() -> impl Strategy<Value = RunStart> {
 fn change() -> impl Strategy<Value = Change> {
     let outcome = select(vec!["success", "failure", "done"]);
     prop_oneof![
-        12 => step().prop_map(|step| Change::PutStep(Box::new(step))),
+        12 => step().prop_map(|step| Change::PutStep(Arc::new(step))),
         3 => start().prop_map(|start| Change::StartRun(Box::new(start))),
         2 => (run_key(), 0..DAY_MS, outcome).prop_map(|(run, at_ms, outcome)| {
             Change::FinishRun { run, at_ms, outcome: outcome.to_owned() }

@@ -1,5 +1,7 @@
 //! Experiments and the meter.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
 use rb_store::{Change, RunKey, RunStart, StepRow};
 use serde_json::json;
@@ -50,7 +52,7 @@ async fn the_meter_counts_this_month_and_knows_the_cap() {
             let injections = if injected { vec!["[x]".to_owned()] } else { Vec::new() };
             let run = run.clone();
             let step = StepRow { run, step_index, at_ms: now, injections, ..StepRow::default() };
-            Change::PutStep(Box::new(step))
+            Change::PutStep(Arc::new(step))
         };
         let changes =
             vec![Change::StartRun(Box::new(start)), step(0, true), step(1, false), step(2, true)];

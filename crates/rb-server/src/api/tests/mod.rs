@@ -23,6 +23,8 @@ mod steering;
 /// What agents tell while they work.
 mod telemetry;
 
+use std::sync::Arc;
+
 use rb_store::{Change, RunKey, RunStart, StepRow, Tokens};
 use serde_json::{Value, json};
 
@@ -60,7 +62,7 @@ pub(super) fn run(org: &str, project: &str, run_id: &str, at_ms: i64) -> Vec<Cha
         ..StepRow::default()
     };
     let finish = Change::FinishRun { run, at_ms: at_ms + 20, outcome: "success".to_owned() };
-    vec![Change::StartRun(Box::new(start)), Change::PutStep(Box::new(step)), finish]
+    vec![Change::StartRun(Box::new(start)), Change::PutStep(Arc::new(step)), finish]
 }
 
 /// A server with a run each of `acme` (two projects) and of `globex`.

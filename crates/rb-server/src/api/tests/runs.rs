@@ -1,5 +1,7 @@
 //! Runs as they are read.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
 use rb_store::{Change, RunKey, RunStart, StepRow};
 use serde_json::{Value, json};
@@ -138,7 +140,7 @@ async fn the_summary_counts_what_there_is() {
     };
     let step = |step_index, total_score| {
         let run = worse.clone();
-        Change::PutStep(Box::new(StepRow { run, step_index, total_score, ..StepRow::default() }))
+        Change::PutStep(Arc::new(StepRow { run, step_index, total_score, ..StepRow::default() }))
     };
     let mut changes = run("acme", "alpha", "good", 1_000);
     changes.extend([Change::StartRun(Box::new(start)), step(0, 0.2), step(1, 0.9)]);

@@ -103,7 +103,12 @@ impl Stage {
 
     /// A key of this gateway; from now on one is needed.
     async fn key(&self) -> String {
-        let (secret, row) = keys::make(Kind::Test, ORG_DEFAULT, "", "trial").unwrap();
+        self.key_of("").await
+    }
+
+    /// The same for a project.
+    async fn key_of(&self, project: &str) -> String {
+        let (secret, row) = keys::make(Kind::Test, ORG_DEFAULT, project, "trial").unwrap();
         self.store.apply(vec![Change::PutKey(Box::new(row))]).await.unwrap();
         self.app.keys.forget();
         secret

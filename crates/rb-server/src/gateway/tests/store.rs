@@ -66,6 +66,18 @@ async fn a_known_run_is_steered_from_memory_while_the_store_is_away() {
 }
 
 #[tokio::test]
+async fn whoever_watches_a_project_hears_of_its_steps() {
+    let stage = Stage::new(obliging).await;
+    let key = stage.key_of("web").await;
+    let mut heard = stage.app.events.listen();
+    let headers = [("x-reasonblocks-run-id", "r"), ("x-reasonblocks-key", key.as_str())];
+    let body = Dialect::Chat.request("m", &Dialect::Chat.history(1));
+    assert_eq!(stage.post(Dialect::Chat.path(), &headers, &body).await.status, 200);
+    let event = heard.recv().await.unwrap();
+    assert_eq!((event.run_id.as_str(), event.project_id.as_str()), ("r", "web"));
+}
+
+#[tokio::test]
 async fn what_waits_for_a_full_disk_is_stored_once_there_is_room() {
     let stage = Stage::new(obliging).await;
     stage.store.set(Weakness::Full);
