@@ -23,26 +23,25 @@ use anyhow::Result;
 use super::load::{self, Load, Requests, percentile};
 use super::process::Server;
 use crate::{out, shell};
-use talk::Talk;
+use talk::{Protocol, Talk};
 use upstream::{HELD, PACED, PLAIN};
 
 /// How long each figure is measured.
 const MEASURED_FOR: Duration = Duration::from_secs(3);
 const CONNECTIONS: usize = 8;
-/// The sizes of bodies, and the turns by which a conversation grows around them.
-const SIZES: [(&str, usize, usize); 3] =
-    [("4 KB", 4_000, 3), ("100 KB", 100_000, 20), ("1 MB", 1_000_000, 20)];
+/// The sizes of bodies on average, and the turns by which a conversation grows around them.
+const SIZES: [(&str, (usize, usize)); 3] =
+    [("4 KB", (4_000, 3)), ("100 KB", (100_000, 75)), ("1 MB", (1_000_000, 20))];
+/// The same for streams that are looked at one by one.
+const MIDDLE: (usize, usize) = SIZES[1].1;
 /// Streams that are held open at once to see what one of them needs.
 const HELD_STREAMS: u32 = 500;
-
-const OURS: &str = "/anthropic/v1/messages";
-const PLAIN_PATH: &str = "/v1/messages";
 
 /// Somebody that answers.
 struct Peer {
     name: &'static str,
     address: SocketAddr,
-    path: &'static str,
+    is_ours: bool,
     /// Too slow for the pace of the others.
     is_slow: bool,
 }
@@ -62,16 +61,14 @@ pub(crate) fn run() -> Result<()> {
             None
         }
     };
-    let peer = |name, address, path| Peer { name, address, path, is_slow: false };
+    let peer = |name, address| Peer { name, address, is_ours: false, is_slow: false };
     let mut all = vec![
-        peer("rb", ours.address, OURS),
-        peer("provider alone", provider, PLAIN_PATH),
-        peer("nginx", nginx.address, PLAIN_PATH),
+        Peer { is_ours: true, ..peer("rb", ours.address) },
+        peer("provider alone", provider),
+        peer("nginx", nginx.address),
     ];
     all.extend(
-        litellm
-            .as_ref()
-            .map(|server| Peer { is_slow: true, ..peer("LiteLLM", server.address, PLAIN_PATH) }),
+        litellm.as_ref().map(|server| Peer { is_slow: true, ..peer("LiteLLM", server.address) }),
     );
     throughput(&all)?;
     half_load(&all)?;
@@ -86,9 +83,16 @@ fn machine_load() -> String {
     load.split(' ').take(3).collect::<Vec<_>>().join(" ")
 }
 
+impl Peer {
+    fn path(&self, protocol: Protocol) -> &'static str {
+        if self.is_ours { protocol.path_of_ours() } else { protocol.path() }
+    }
+}
+
 /// Sends growing conversations to a peer.
 fn growing(peer: &Peer, talk: &Arc<Talk>, count: usize, pace: Option<Duration>) -> Result<Load> {
-    let connections: Vec<Requests> = (0..count).map(|_| talk.growing(peer.path)).collect();
+    let path = peer.path(Protocol::Messages);
+    let connections: Vec<Requests> = (0..count).map(|_| talk.growing(path)).collect();
     load::run(peer.address, connections, MEASURED_FOR, pace)
 }
 
@@ -98,32 +102,49 @@ fn throughput(all: &[Peer]) -> Result<()> {
     out::say("Requests a second, growing conversations; ours also with identical requests\n");
     let names: Vec<&str> = all.iter().map(|peer| peer.name).collect();
     out::say(&format!(
-        "| body | answer | {} | rb, identical | rb / nginx | rb / LiteLLM |",
+        "| body | answer | {} | rb, identical | rb / nginx | identical / nginx | rb / LiteLLM | identical / LiteLLM |",
         names.join(" | ")
     ));
-    out::say(&format!("|---|---{}|--:|--:|--:|", "|--:".repeat(names.len())));
-    for (size, bytes, turns) in SIZES {
-        for is_stream in [false, true] {
-            let talk = Arc::new(Talk::new(bytes, turns, PLAIN, is_stream));
+    out::say(&format!("|---|---{}|--:|--:|--:|--:|--:|", "|--:".repeat(names.len())));
+    let (messages, completions) = (Protocol::Messages, Protocol::Completions);
+    for (size, shape) in SIZES {
+        for (protocol, is_stream) in [(messages, false), (messages, true), (completions, false)] {
+            let talk_of = |model| Arc::new(Talk::new(protocol, shape, model, is_stream));
+            let talk = talk_of(PLAIN);
             let mut rates = Vec::new();
             for peer in all {
-                rates.push(growing(peer, &talk, CONNECTIONS, None)?.per_second());
+                // LiteLLM is told by the name of a model which protocol the provider speaks.
+                let is_renamed = peer.is_slow && protocol == completions;
+                let talk = if is_renamed { &talk_of(peers::COMPLETIONS) } else { &talk };
+                rates.push(rate(peer, protocol, |path| talk.growing(path))?);
             }
-            let identical: Vec<Requests> =
-                (0..CONNECTIONS).map(|_| talk.identical(all[0].path)).collect();
-            let identical = load::run(all[0].address, identical, MEASURED_FOR, None)?.per_second();
+            let identical = rate(&all[0], protocol, |path| talk.identical(path))?;
             let cells: Vec<String> = rates.iter().map(|rate| format!("{rate:.0}")).collect();
-            let ratio = |at: usize| rates.get(at).map_or(f64::NAN, |theirs| rates[0] / theirs);
+            let ratio =
+                |ours: f64, at: usize| rates.get(at).map_or(f64::NAN, |theirs| ours / theirs);
             out::say(&format!(
-                "| {size} | {} | {} | {identical:.0} | {:.2} | {:.0} |",
+                "| {size} | {}, {} | {} | {identical:.0} | {:.2} | {:.2} | {:.0} | {:.0} |",
+                protocol.name(),
                 if is_stream { "stream" } else { "whole" },
                 cells.join(" | "),
-                ratio(2),
-                ratio(3),
+                ratio(rates[0], 2),
+                ratio(identical, 2),
+                ratio(rates[0], 3),
+                ratio(identical, 3),
             ));
         }
     }
     Ok(())
+}
+
+/// Requests a second on all connections.
+fn rate(
+    peer: &Peer,
+    protocol: Protocol,
+    requests: impl Fn(&'static str) -> Requests,
+) -> Result<f64> {
+    let connections = (0..CONNECTIONS).map(|_| requests(peer.path(protocol))).collect();
+    Ok(load::run(peer.address, connections, MEASURED_FOR, None)?.per_second())
 }
 
 /// Latencies at half of what our gateway does at most.
@@ -133,9 +154,9 @@ fn half_load(all: &[Peer]) -> Result<()> {
         "| body | answer | who | p50 | p99 | added p50 | added p99 | first byte p50 | first byte p99 |",
     );
     out::say("|---|---|---|--:|--:|--:|--:|--:|--:|");
-    for (size, bytes, turns) in SIZES {
+    for (size, shape) in SIZES {
         for is_stream in [false, true] {
-            let talk = Arc::new(Talk::new(bytes, turns, PLAIN, is_stream));
+            let talk = Arc::new(Talk::new(Protocol::Messages, shape, PLAIN, is_stream));
             let full = growing(&all[0], &talk, CONNECTIONS, None)?.per_second();
             let connections = f64::from(u32::try_from(CONNECTIONS).unwrap_or(u32::MAX));
             let pace = Duration::from_secs_f64(2.0 * connections / full);
@@ -160,8 +181,8 @@ fn half_load(all: &[Peer]) -> Result<()> {
     }
     // One call at a time is all that the slow ones can be asked for.
     for peer in all.iter().filter(|peer| peer.is_slow) {
-        for (size, bytes, turns) in SIZES {
-            let talk = Arc::new(Talk::new(bytes, turns, PLAIN, false));
+        for (size, shape) in SIZES {
+            let talk = Arc::new(Talk::new(Protocol::Messages, shape, PLAIN, false));
             let seen = growing(peer, &talk, 1, None)?;
             out::say(&format!(
                 "| {size} | whole | {}, one call at a time | {} | {} | | | | |",
@@ -182,7 +203,7 @@ fn paced(all: &[Peer]) -> Result<()> {
     ));
     out::say("| who | gap p50 | gap p99 | first byte p50 | first byte p99 |");
     out::say("|---|--:|--:|--:|--:|");
-    let talk = Arc::new(Talk::new(100_000, 20, PACED, true));
+    let talk = Arc::new(Talk::new(Protocol::Messages, MIDDLE, PACED, true));
     for peer in all {
         let seen = growing(peer, &talk, if peer.is_slow { 1 } else { CONNECTIONS }, None)?;
         let [gap_50, gap_99] = [50, 99].map(|percent| ms(percentile(&seen.gaps, percent)));
@@ -195,7 +216,7 @@ fn paced(all: &[Peer]) -> Result<()> {
 
 /// What one open stream of ours needs, with the run it belongs to.
 fn memory(ours: &Server) -> Result<()> {
-    let talk = Talk::new(4_000, 3, HELD, true);
+    let talk = Talk::new(Protocol::Messages, (4_000, 3), HELD, true);
     let open = |from: u64, count: u32| {
         let runs = from..from + u64::from(count);
         runs.map(|run| hold(ours.address, &talk, run)).collect::<Result<Vec<_>>>()
@@ -216,7 +237,7 @@ fn memory(ours: &Server) -> Result<()> {
 /// Opens a stream and leaves it open.
 fn hold(address: SocketAddr, talk: &Talk, run: u64) -> Result<TcpStream> {
     let mut stream = TcpStream::connect(address)?;
-    stream.write_all(&talk.request(OURS, run, 1))?;
+    stream.write_all(&talk.request(Protocol::Messages.path_of_ours(), run, 1))?;
     stream.read_exact(&mut [0])?;
     Ok(stream)
 }

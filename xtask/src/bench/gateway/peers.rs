@@ -9,6 +9,9 @@ use crate::bench::process::{Server, free_address, fresh_folder};
 use crate::python::{self, Environment};
 use crate::shell;
 
+/// The model of `LiteLLM` behind which the provider speaks Chat Completions.
+pub(super) const COMPLETIONS: &str = "claude-sonnet-4-5-completions";
+
 const LITELLM: Environment = Environment {
     name: "bench-gateway",
     requirements: "xtask/src/bench/gateway/requirements.txt",
@@ -17,7 +20,8 @@ const LITELLM: Environment = Environment {
 
 /// `rb serve` in front of the provider.
 pub(super) fn ours(upstream: SocketAddr) -> Result<Server> {
-    Server::ours(&[("RB_UPSTREAM_ANTHROPIC", format!("http://{upstream}"))])
+    let upstream = format!("http://{upstream}");
+    Server::ours(&[("RB_UPSTREAM_ANTHROPIC", upstream.clone()), ("RB_UPSTREAM_OPENAI", upstream)])
 }
 
 /// nginx with one worker, connections to the provider kept open, nothing buffered to disk and nothing logged.
@@ -47,12 +51,16 @@ pub(super) fn nginx(upstream: SocketAddr) -> Result<Server> {
 /// `LiteLLM`'s proxy with one worker, without a database.
 pub(super) fn litellm(upstream: SocketAddr) -> Result<Server> {
     let (folder, address) = (fresh_folder("bench-litellm")?, free_address()?);
-    let models = [PLAIN, PACED, HELD].map(|model| {
-        format!(
-            "  - model_name: {model}\n    litellm_params:\n      model: anthropic/{model}\n      \
-             api_base: http://{upstream}\n      api_key: operator\n"
-        )
-    });
+    let models = [PLAIN, PACED, HELD].map(|model| (model, format!("anthropic/{model}"), ""));
+    let models = models.into_iter().chain([(COMPLETIONS, format!("openai/{PLAIN}"), "/v1")]);
+    let models: Vec<String> = models
+        .map(|(name, model, path)| {
+            format!(
+                "  - model_name: {name}\n    litellm_params:\n      model: {model}\n      \
+                 api_base: http://{upstream}{path}\n      api_key: operator\n"
+            )
+        })
+        .collect();
     let settings = format!(
         "model_list:\n{}general_settings:\n  master_key: operator\nlitellm_settings:\n  telemetry: false\n",
         models.concat()

@@ -1,7 +1,8 @@
 //! A trivial provider on loopback: it reads a request to its end and answers at once with the same few bytes.
 //!
 //! The name of the model chooses the answer: [`PLAIN`] is whole or streamed as the request asks, [`PACED`] streams with
-//! a pause between its events, and [`HELD`] says a few words and then nothing until the client goes.
+//! a pause between its events, and [`HELD`] says a few words and then nothing until the client goes. Chat Completions are
+//! only answered as a whole.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -41,6 +42,9 @@ const EVENTS: [&str; 10] = [
     "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
 ];
 
+/// A whole answer to Chat Completions.
+const COMPLETION: &str = r#"{"id":"chatcmpl-1","object":"chat.completion","created":1790000000,"model":"claude-sonnet-4-5","choices":[{"index":0,"message":{"role":"assistant","content":"The test passes now."},"finish_reason":"stop"}],"usage":{"prompt_tokens":20930,"completion_tokens":12,"total_tokens":20942,"prompt_tokens_details":{"cached_tokens":20000}}}"#;
+
 /// Starts the provider; it ends with the process.
 pub(super) fn start() -> Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -59,11 +63,12 @@ fn serve(stream: TcpStream) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut stream = BufReader::with_capacity(64 << 10, stream);
     let mut body = Vec::new();
-    while request(&mut stream, &mut body)? {
+    while let Some(is_completion) = request(&mut stream, &mut body)? {
         match Wanted::of(&body) {
             Wanted::Whole => {
+                let answer = if is_completion { COMPLETION } else { ANSWER };
                 let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length";
-                let reply = format!("{head}: {}\r\n\r\n{ANSWER}", ANSWER.len());
+                let reply = format!("{head}: {}\r\n\r\n{answer}", answer.len());
                 stream.get_mut().write_all(reply.as_bytes())?;
             }
             Wanted::Stream => events(stream.get_mut(), None)?,
@@ -79,19 +84,20 @@ fn serve(stream: TcpStream) -> Result<()> {
     Ok(())
 }
 
-/// Reads a request; `false` when there is no further one.
-fn request(stream: &mut BufReader<TcpStream>, body: &mut Vec<u8>) -> Result<bool> {
+/// Reads a request and says whether it is one of Chat Completions; `None` when there is no further one.
+fn request(stream: &mut BufReader<TcpStream>, body: &mut Vec<u8>) -> Result<Option<bool>> {
     let mut line = String::new();
-    let mut length = 0;
+    let (mut length, mut is_completion) = (0, false);
     loop {
         line.clear();
         if stream.read_line(&mut line)? == 0 {
-            return Ok(false);
+            return Ok(None);
         }
         let Some((name, value)) = line.split_once(':') else {
             if line == "\r\n" {
                 break;
             }
+            is_completion |= line.contains("/chat/completions");
             continue;
         };
         if name.eq_ignore_ascii_case("content-length") {
@@ -100,7 +106,7 @@ fn request(stream: &mut BufReader<TcpStream>, body: &mut Vec<u8>) -> Result<bool
     }
     body.resize(length, 0);
     stream.read_exact(body)?;
-    Ok(true)
+    Ok(Some(is_completion))
 }
 
 enum Wanted {
