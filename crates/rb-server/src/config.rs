@@ -21,6 +21,8 @@ pub struct RawConfig {
     pub data_dir: PathBuf,
     /// Another database than the one in `data_dir`.
     pub database_url: String,
+    /// What waits in `data_dir` for a shared database that is away may take so many bytes.
+    pub backlog_bytes_max: u64,
     /// The operator's keys.
     pub static_keys: Vec<String>,
     /// How people reach the server, such as `https://rb.example.com`; where it listens if empty.
@@ -73,6 +75,7 @@ impl Default for RawConfig {
             listen: "127.0.0.1:9000".to_owned(),
             data_dir: PathBuf::new(),
             database_url: String::new(),
+            backlog_bytes_max: 1 << 30,
             static_keys: Vec::new(),
             public_url: String::new(),
             rate_limit_per_sec: 200,

@@ -15,7 +15,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use rb_store::RunKey;
 use tokio::sync::OwnedMutexGuard;
 
-pub(crate) use state::{Live, is_same_step, step_of};
+pub(crate) use state::{Live, is_same_step, step_of, stored};
 
 /// When there are too many runs, one in so many goes at once: making room is rare then.
 const ROOM_SHARE: usize = 16;

@@ -11,6 +11,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use rb_store::Waiting;
+
 use crate::export::Counters as Exported;
 
 /// From a tenth of a millisecond to ten seconds.
@@ -54,6 +56,8 @@ pub(crate) struct Metrics {
     pub(crate) exported: Exported,
     pub(crate) live_runs: Gauge,
     pub(crate) streams_open: Gauge,
+    backlog_bytes: Gauge,
+    store_away: Gauge,
     pub(crate) cost_usd: Counter<f64, AtomicU64>,
 }
 
@@ -75,6 +79,8 @@ impl Metrics {
             exported: Exported::default(),
             live_runs: Gauge::default(),
             streams_open: Gauge::default(),
+            backlog_bytes: Gauge::default(),
+            store_away: Gauge::default(),
             cost_usd: Counter::default(),
             registry: Registry::default(),
         };
@@ -110,8 +116,18 @@ impl Metrics {
         all.register("findings_lost", "Findings that could not be exported", lost);
         all.register("live_runs", "Runs whose state is in memory", this.live_runs.clone());
         all.register("streams_open", "Open event streams", this.streams_open.clone());
+        let about = "Bytes on disk that wait for a database that is away";
+        all.register("backlog_bytes", about, this.backlog_bytes.clone());
+        let about = "Whether something waits for a database that is away";
+        all.register("store_away", about, this.store_away.clone());
         all.register("cost_usd", "Cost of the stored steps", this.cost_usd.clone());
         Self { registry: all, ..this }
+    }
+
+    /// How much waits for the database at the moment.
+    pub(crate) fn note_waiting(&self, waiting: Waiting) {
+        self.backlog_bytes.set(i64::try_from(waiting.bytes).unwrap_or(i64::MAX));
+        self.store_away.set(i64::from(waiting.is_any));
     }
 
     /// Everything, as Prometheus reads it.

@@ -152,17 +152,7 @@ async fn copy_run(from: &dyn Store, to: &dyn Store, row: RunRow) -> Result<bool>
     }
     let run = row.run.clone();
     to.apply(vec![Change::StartRun(Box::new(start_of(&row)))]).await?;
-    let mut from_index = 0;
-    loop {
-        let steps = from.steps(&run, from_index, PAGE_STEPS).await?;
-        let Some(last) = steps.last() else { break };
-        let (end, is_last) = (last.step_index, steps.len() < PAGE_STEPS as usize);
-        to.apply(steps.into_iter().map(|step| Change::PutStep(Arc::new(step))).collect()).await?;
-        match end.checked_add(1) {
-            Some(next) if !is_last => from_index = next,
-            Some(_) | None => break,
-        }
-    }
+    copy_steps(from, to, &run).await?;
     let heard = RunStart { run: run.clone(), at_ms: row.seen_ms, ..RunStart::default() };
     let mut last = vec![Change::StartRun(Box::new(heard))];
     if let (Some(at_ms), Some(outcome)) = (row.finished_ms, row.outcome) {
@@ -171,6 +161,43 @@ async fn copy_run(from: &dyn Store, to: &dyn Store, row: RunRow) -> Result<bool>
     last.push(Change::SetVersion { run, version: row.version });
     to.apply(last).await?;
     Ok(true)
+}
+
+/// Copies all steps of a run, and says how many.
+async fn copy_steps(from: &dyn Store, to: &dyn Store, run: &RunKey) -> Result<u64> {
+    let (mut from_index, mut count) = (0, 0);
+    loop {
+        let steps = from.steps(run, from_index, PAGE_STEPS).await?;
+        let Some(last) = steps.last() else { return Ok(count) };
+        let (end, is_last) = (last.step_index, steps.len() < PAGE_STEPS as usize);
+        count += steps.len() as u64;
+        to.apply(steps.into_iter().map(|step| Change::PutStep(Arc::new(step))).collect()).await?;
+        match end.checked_add(1) {
+            Some(next) if !is_last => from_index = next,
+            Some(_) | None => return Ok(count),
+        }
+    }
+}
+
+/// Brings what was told about runs into a store that may know more of them: nothing there is taken away. Says how many
+/// steps it brought. Done twice it changes nothing more.
+pub(crate) async fn bring(from: &Arc<dyn Store>, to: &Arc<dyn Store>) -> Result<u64> {
+    let mut steps = 0;
+    let mut pages = Pages::new(Arc::clone(from));
+    while let Some(page) = pages.next().await? {
+        for row in page {
+            to.apply(vec![Change::StartRun(Box::new(start_of(&row)))]).await?;
+            steps += copy_steps(&**from, &**to, &row.run).await?;
+            if let (Some(at_ms), Some(outcome)) = (row.finished_ms, row.outcome) {
+                to.apply(vec![Change::FinishRun { run: row.run, at_ms, outcome }]).await?;
+            }
+        }
+    }
+    copy_conversations(&**from, &**to).await?;
+    for (name, value) in from.settings().await? {
+        to.apply(vec![Change::PutSetting { name, value }]).await?;
+    }
+    Ok(steps)
 }
 
 fn start_of(row: &RunRow) -> RunStart {

@@ -6,6 +6,8 @@
 //!
 //! **Promises.** No HTTP. No ids and no times are made here: the caller says which id, and when.
 
+/// A queue on disk before a database that may be away.
+mod backlog;
 /// What may be changed.
 mod change;
 /// What every backend keeps to, as checks.
@@ -35,6 +37,7 @@ mod tally;
 
 use tokio::sync::mpsc;
 
+pub use backlog::{Backlog, Waiting};
 pub use change::{Change, RunStart};
 pub use copy::{Amounts, amounts, copy};
 pub use open::open;
@@ -130,4 +133,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Whether the database answers: for health checks.
     async fn ping(&self) -> Result<()>;
+
+    /// What waits on this node for a database that is away; `None` where nothing can wait, without a [`Backlog`].
+    fn waiting(&self) -> Option<Waiting> {
+        None
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use rb_server::config::RawConfig;
-use rb_store::Store;
+use rb_store::{Backlog, Store};
 
 use crate::cli::DataArgs;
 
@@ -66,6 +66,25 @@ impl Settings {
             None => format!("in {}", self.data_dir.display()),
             Some((scheme, _)) => format!("that `database_url` names ({scheme})"),
         }
+    }
+
+    /// The file in which this node keeps what it is told while a shared database is away.
+    fn backlog_file(&self) -> PathBuf {
+        self.data_dir.join("backlog.db")
+    }
+
+    /// Opens the database for a server: what is told while a shared one is away waits in the data folder.
+    pub(crate) async fn open_to_serve(&self) -> Result<Arc<dyn Store>> {
+        let store = self.open().await?;
+        if self.raw.database_url.is_empty() || self.raw.database_url.starts_with("sqlite:") {
+            return Ok(store);
+        }
+        make_dir(&self.data_dir)?;
+        let file = self.backlog_file();
+        let opened = Backlog::before(store, &file, self.raw.backlog_bytes_max).await;
+        opened.with_context(|| {
+            format!("cannot open {}, where steps wait for the database", file.display())
+        })
     }
 
     /// Opens the database; the data folder is made if it is not there.

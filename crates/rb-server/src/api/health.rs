@@ -18,8 +18,10 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
 
 #[derive(Serialize, ToSchema)]
 struct Health {
-    /// `ok`.
+    /// `ok`, or `degraded` while the database is away and what is told waits on this node.
     status: &'static str,
+    /// The room that takes on this node's disk.
+    waiting_bytes: u64,
     version: &'static str,
 }
 
@@ -29,8 +31,15 @@ struct Health {
     (status = 503, description = "the database is away", body = Problem),
 ))]
 async fn health(State(app): State<Shared>) -> ApiResult<Json<Health>> {
-    app.store.ping().await.map_err(|_| ApiError::Unavailable)?;
-    Ok(Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") }))
+    let waiting = app.store.waiting();
+    let status = match app.store.ping().await {
+        Ok(()) if waiting.is_none_or(|waiting| !waiting.is_any) => "ok",
+        // The node still passes requests on and takes what it is told: nobody should be kept away from it.
+        Ok(()) | Err(_) if waiting.is_some() => "degraded",
+        Ok(()) | Err(_) => return Err(ApiError::Unavailable),
+    };
+    let waiting_bytes = waiting.unwrap_or_default().bytes;
+    Ok(Json(Health { status, waiting_bytes, version: env!("CARGO_PKG_VERSION") }))
 }
 
 /// Counters for Prometheus.
@@ -39,5 +48,6 @@ async fn health(State(app): State<Shared>) -> ApiResult<Json<Health>> {
 ))]
 async fn metrics(State(app): State<Shared>) -> Response {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    app.metrics.note_waiting(app.store.waiting().unwrap_or_default());
     ([(CONTENT_TYPE, kind)], app.metrics.text()).into_response()
 }

@@ -6,7 +6,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use rb_store::{Change, RunKey, RunStart, Scope, StepRow, StoreError};
+use rb_store::{Change, RunKey, RunStart, StepRow, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -27,7 +27,7 @@ use crate::body::Body;
 use crate::clock::now_ms;
 use crate::error::{ApiResult, Problem};
 use crate::judge;
-use crate::live::{Live, Turn, is_same_step};
+use crate::live::{Live, Turn, is_same_step, stored};
 use crate::path::Path;
 
 /// A text that was shown to the model.
@@ -106,7 +106,7 @@ async fn start(
     // What the run says of itself changes how it is judged: its state is rebuilt when it is needed again.
     *turn = None;
     if let Some(limited) = caller.scope(None, None).project
-        && let Some(row) = app.store.run(&Scope::org(&run.org), &run.run_id).await?
+        && let Some(row) = stored(&app, &run).await?
         && row.project != limited
     {
         return Err(NO_RUN);
@@ -364,7 +364,7 @@ async fn finish(
     let (_, project) = caller.home(body.org_id.as_deref(), body.project_id.as_deref());
     let mut turn = app.live.turn(&run).await;
     *turn = None;
-    let row = app.store.run(&Scope::org(&run.org), &run_id).await?;
+    let row = stored(&app, &run).await?;
     let limited = caller.scope(None, None).project;
     if row.as_ref().is_some_and(|row| limited.is_some_and(|limited| limited != row.project)) {
         return Err(NO_RUN);

@@ -9,7 +9,7 @@ use rb_engine::record::{FIRST_CALL, PREVIEW_CHARS_MAX, Reply};
 use rb_engine::rules::Rules;
 use rb_engine::run::{Ask, Plan, Run};
 use rb_engine::step::{Input, Step};
-use rb_store::{RunKey, RunRow, RunStart, Scope, StepRow};
+use rb_store::{RunKey, RunRow, RunStart, Scope, StepRow, StoreError};
 
 use crate::app::App;
 use crate::error::ApiResult;
@@ -84,7 +84,7 @@ impl Live {
 
     /// Rebuilds a run from the store: all of its steps, or those before an index.
     pub(crate) async fn load(app: &App, run: &RunKey, before: Option<u32>) -> ApiResult<Self> {
-        let row = app.store.run(&Scope::org(&run.org), &run.run_id).await?;
+        let row = stored(app, run).await?;
         let profile = row.as_ref().map(|row| row.task_profile.as_str());
         let project = row.as_ref().map_or("", |row| row.project.as_str());
         let place = (run.org.as_str(), project);
@@ -231,6 +231,15 @@ impl Live {
     /// Why monitors fired, with the steps as they are called outside.
     pub(crate) fn evidence(&self, ask: &Ask) -> Vec<judge::Evidence> {
         judge::evidence(&ask.assessment, |position| self.names.of(position))
+    }
+}
+
+/// What the store has of a run. While a database is away whose steps may wait, a run that is not in memory is as good as
+/// unknown: what it does from here on is better than nothing.
+pub(crate) async fn stored(app: &App, run: &RunKey) -> ApiResult<Option<RunRow>> {
+    match app.store.run(&Scope::org(&run.org), &run.run_id).await {
+        Err(StoreError::Unavailable(_)) if app.store.waiting().is_some() => Ok(None),
+        found => Ok(found?),
     }
 }
 

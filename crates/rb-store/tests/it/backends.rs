@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rb_store::{Store, contract, open};
+use rb_store::{Backlog, Store, contract, open};
 
 use crate::cluster::Cluster;
 
@@ -38,6 +38,17 @@ async fn sqlite_in_a_file_keeps_to_the_contract() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sqlite_in_memory_keeps_to_the_contract() {
     check(async || open("sqlite::memory:").await.expect("a store")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_with_a_queue_before_it_keeps_to_the_contract() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let queue = directory.path().join("backlog.db");
+    check(async || {
+        let store = open("sqlite::memory:").await.expect("a store");
+        Backlog::before(store, &queue, u64::MAX).await.expect("a queue")
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

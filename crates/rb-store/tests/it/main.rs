@@ -9,6 +9,8 @@
 
 /// Every backend keeps to the contract.
 mod backends;
+/// A database that is away.
+mod backlog;
 /// A PostgreSQL of our own.
 mod cluster;
 /// From one store to another.

@@ -31,7 +31,7 @@ pub(crate) fn run(args: &ServeArgs, out: &mut Out) -> Result<Exit> {
 async fn serve(settings: Settings, out: &mut Out) -> Result<()> {
     let config = settings.raw.clone().check()?;
     let is_new = settings.raw.database_url.is_empty() && !settings.database_file().exists();
-    let store = settings.open().await?;
+    let store = settings.open_to_serve().await?;
     let listen = config.listen;
     let app = App::new(config, store).await?;
     let listener = TcpListener::bind(listen).await.with_context(|| {

@@ -1,0 +1,250 @@
+//! A queue on disk before a database that may be away.
+//!
+//! What is told about runs is kept in a file of this node while the database cannot be reached, and brought over when
+//! it is back; until then everything further goes the same way, so that nothing overtakes what was told before. Callers
+//! are answered as if it were stored, because it is: in the file, as durable as the database. What cannot wait, such as
+//! a new key, fails as it would without a queue.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::sync::{RwLock, mpsc};
+
+use crate::copy::bring;
+use crate::sqlite::Sqlite;
+use crate::{
+    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, PatternRow, ProfileRow,
+    Result, RunFilter, RunKey, RunRow, Scope, StepRow, Store, StoreError, UsageDay,
+};
+
+/// While something waits, the database is tried this often.
+const TRIED_EVERY: Duration = Duration::from_millis(500);
+
+/// How much waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Waiting {
+    /// Whether anything waits at all.
+    pub is_any: bool,
+    /// The room it takes on disk.
+    pub bytes: u64,
+}
+
+/// A store with a queue before it.
+pub struct Backlog {
+    store: Arc<dyn Store>,
+    path: PathBuf,
+    bytes_max: u64,
+    /// What waits. Held for reading while something is put into it.
+    file: RwLock<Option<Arc<dyn Store>>>,
+    is_waiting: AtomicBool,
+    /// How often something was put: by it bringing over knows that there is more.
+    puts: AtomicU64,
+}
+
+impl Backlog {
+    /// Puts a queue before a store: a file at `path`, which may grow to `bytes_max`. What waits there since an earlier
+    /// time is brought over first.
+    pub async fn before(
+        store: Arc<dyn Store>,
+        path: &Path,
+        bytes_max: u64,
+    ) -> Result<Arc<dyn Store>> {
+        let waiting: Option<Arc<dyn Store>> =
+            if path.exists() { Some(Arc::new(Sqlite::open(path).await?)) } else { None };
+        let this = Arc::new(Self {
+            store,
+            path: path.to_owned(),
+            bytes_max,
+            is_waiting: AtomicBool::new(waiting.is_some()),
+            file: RwLock::new(waiting),
+            puts: AtomicU64::new(0),
+        });
+        tokio::spawn(bring_over(Arc::downgrade(&this)));
+        Ok(this)
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.is_waiting.load(Ordering::SeqCst)
+    }
+
+    /// Keeps changes in the file. What they expect of a run cannot be known there.
+    async fn keep(&self, changes: &[Change]) -> Result<Vec<u64>> {
+        let is_guard = |change: &&Change| matches!(change, Change::Expect { .. });
+        let kept: Vec<Change> = changes.iter().filter(|one| !is_guard(one)).cloned().collect();
+        if self.bytes() > self.bytes_max {
+            let full = "the database is away, and what waits for it has used up its room on disk";
+            return Err(StoreError::Unavailable(full.to_owned()));
+        }
+        loop {
+            let file = self.file.read().await;
+            if let Some(file) = &*file {
+                file.apply(kept).await?;
+                self.puts.fetch_add(1, Ordering::SeqCst);
+                return Ok(vec![1; changes.len()]);
+            }
+            drop(file);
+            let mut file = self.file.write().await;
+            if file.is_none() {
+                *file = Some(Arc::new(Sqlite::open(&self.path).await?));
+                self.is_waiting.store(true, Ordering::SeqCst);
+                tracing::warn!("the database is away: what is told about runs waits on disk");
+            }
+        }
+    }
+
+    /// Brings over what waits, as often as something came in meanwhile; then there is no file any more.
+    async fn empty(&self) -> Result<()> {
+        loop {
+            let Some(file) = self.file.read().await.clone() else { return Ok(()) };
+            let puts = self.puts.load(Ordering::SeqCst);
+            let steps = bring(&file, &self.store).await?;
+            drop(file);
+            let mut file = self.file.write().await;
+            if self.puts.load(Ordering::SeqCst) == puts {
+                *file = None;
+                self.remove_files();
+                self.is_waiting.store(false, Ordering::SeqCst);
+                tracing::info!(steps, "the database is back and has what was told meanwhile");
+                return Ok(());
+            }
+        }
+    }
+
+    fn files(&self) -> [PathBuf; 3] {
+        ["", "-wal", "-shm"].map(|end| {
+            let mut name = self.path.clone().into_os_string();
+            name.push(end);
+            name.into()
+        })
+    }
+
+    fn remove_files(&self) {
+        for file in self.files() {
+            // What stays is brought over once more, which changes nothing.
+            let _ = std::fs::remove_file(file);
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        let length = |file: &PathBuf| std::fs::metadata(file).map_or(0, |about| about.len());
+        self.files().iter().map(length).sum()
+    }
+}
+
+/// Tries the database for as long as the store is there.
+async fn bring_over(backlog: Weak<Backlog>) {
+    loop {
+        let Some(this) = backlog.upgrade() else { return };
+        if this.is_waiting()
+            && this.store.ping().await.is_ok()
+            && let Err(error) = this.empty().await
+        {
+            tracing::debug!(%error, "what waits on disk could not be brought over yet");
+        }
+        drop(this);
+        tokio::time::sleep(TRIED_EVERY).await;
+    }
+}
+
+/// Whether a change is about what happened in a run, which may be written later.
+fn may_wait(change: &Change) -> bool {
+    match change {
+        Change::Expect { .. }
+        | Change::StartRun(_)
+        | Change::PutStep(_)
+        | Change::FinishRun { .. }
+        | Change::PutConversation(_)
+        | Change::PutSetting { .. } => true,
+        Change::DeleteRun(_)
+        | Change::ExpireRuns { .. }
+        | Change::SetVersion { .. }
+        | Change::SetUsage { .. }
+        | Change::PutPattern(_)
+        | Change::DeletePattern { .. }
+        | Change::UsePatterns { .. }
+        | Change::PutFinding(_)
+        | Change::DeleteFinding { .. }
+        | Change::InvalidateFindings { .. }
+        | Change::ClearFindings { .. }
+        | Change::PutProfile(_)
+        | Change::DeleteProfile { .. }
+        | Change::PutKey(_)
+        | Change::RevokeKey { .. } => false,
+    }
+}
+
+/// Methods that ask the database alone.
+macro_rules! as_the_store {
+    ($($name:ident($($argument:ident: $kind:ty),*) -> $gives:ty;)*) => {
+        #[async_trait::async_trait]
+        impl Store for Backlog {
+            async fn apply(&self, changes: Vec<Change>) -> Result<Vec<u64>> {
+                if !changes.iter().all(may_wait) {
+                    return self.store.apply(changes).await;
+                }
+                if !self.is_waiting() {
+                    match self.store.apply(changes.clone()).await {
+                        Err(StoreError::Unavailable(_)) => {}
+                        done => return done,
+                    }
+                }
+                self.keep(&changes).await
+            }
+
+            /// A run that is told of while the database is away is known as far as this node was told.
+            async fn run(&self, scope: &Scope, run_id: &str) -> Result<Option<RunRow>> {
+                let found = self.store.run(scope, run_id).await;
+                match (&found, &*self.file.read().await) {
+                    (Err(StoreError::Unavailable(_)), Some(file)) => file.run(scope, run_id).await,
+                    _ => found,
+                }
+            }
+
+            async fn steps(&self, run: &RunKey, from: u32, count_max: u32) -> Result<Vec<StepRow>> {
+                let found = self.store.steps(run, from, count_max).await;
+                match (&found, &*self.file.read().await) {
+                    (Err(StoreError::Unavailable(_)), Some(file)) => {
+                        file.steps(run, from, count_max).await
+                    }
+                    _ => found,
+                }
+            }
+
+            $(async fn $name(&self, $($argument: $kind),*) -> Result<$gives> {
+                self.store.$name($($argument),*).await
+            })*
+
+            fn hear(&self, node: &str) -> Option<mpsc::Receiver<String>> {
+                self.store.hear(node)
+            }
+
+            fn waiting(&self) -> Option<Waiting> {
+                Some(Waiting { is_any: self.is_waiting(), bytes: self.bytes() })
+            }
+        }
+    };
+}
+
+as_the_store! {
+    runs(scope: &Scope, filter: &RunFilter) -> Vec<RunRow>;
+    health(scope: &Scope, since_ms: i64) -> Health;
+    experiments(scope: &Scope) -> Vec<(String, u64)>;
+    experiment(scope: &Scope, id: &str) -> Vec<ExperimentRun>;
+    patterns(scope: &Scope) -> Vec<PatternRow>;
+    findings(org: &str, codebase: &str) -> Vec<FindingRow>;
+    codebases(scope: &Scope) -> Vec<String>;
+    profiles(scope: &Scope) -> Vec<ProfileRow>;
+    keys() -> Vec<KeyRow>;
+    key(hash: &str) -> Option<KeyRow>;
+    usage(org: &str, since_day: i64) -> Vec<UsageDay>;
+    setting(name: &str) -> Option<String>;
+    settings() -> Vec<(String, String)>;
+    orgs() -> Vec<String>;
+    conversations(after: Option<&RunKey>, count_max: u32) -> Vec<ConversationRow>;
+    conversation(run: &RunKey) -> Option<String>;
+    conversation_with_head(org: &str, heads: &[String]) -> Option<String>;
+    tell(node: &str, messages: Vec<String>) -> ();
+    ping() -> ();
+}
