@@ -154,6 +154,7 @@ fn may_wait(change: &Change) -> bool {
         Change::Expect { .. }
         | Change::StartRun(_)
         | Change::PutStep(_)
+        | Change::AmendStep(_)
         | Change::FinishRun { .. }
         | Change::PutConversation(_)
         | Change::PutSetting { .. } => true,
@@ -218,6 +219,10 @@ macro_rules! as_the_store {
 
             fn hear(&self, node: &str) -> Option<mpsc::Receiver<String>> {
                 self.store.hear(node)
+            }
+
+            fn is_shared(&self) -> bool {
+                self.store.is_shared()
             }
 
             fn waiting(&self) -> Option<Waiting> {

@@ -23,6 +23,9 @@ pub enum Change {
     StartRun(Box<RunStart>),
     /// A step, by run and index. Of an unknown run, it begins the run too.
     PutStep(Arc<StepRow>),
+    /// What became of a step that was put, such as the answer to the call it led to: the same row with more in it. The
+    /// run does not count as changed by it, since whoever went on from the step may still do so.
+    AmendStep(Arc<StepRow>),
     /// A run ends. May come twice: the last outcome stands, the first time stands. An unknown run begins and ends.
     FinishRun {
         run: RunKey,
@@ -105,7 +108,7 @@ impl Change {
     pub(crate) fn run(&self) -> Option<&RunKey> {
         match self {
             Self::StartRun(start) => Some(&start.run),
-            Self::PutStep(step) => Some(&step.run),
+            Self::PutStep(step) | Self::AmendStep(step) => Some(&step.run),
             Self::Expect { run, .. }
             | Self::FinishRun { run, .. }
             | Self::SetVersion { run, .. }

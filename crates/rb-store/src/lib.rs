@@ -134,6 +134,11 @@ pub trait Store: Send + Sync + 'static {
     /// Whether the database answers: for health checks.
     async fn ping(&self) -> Result<()>;
 
+    /// Whether other nodes may change the same runs.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// What waits on this node for a database that is away; `None` where nothing can wait, without a [`Backlog`].
     fn waiting(&self) -> Option<Waiting> {
         None

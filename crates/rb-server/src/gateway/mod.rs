@@ -37,7 +37,7 @@ mod watch;
 mod watched;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -266,15 +266,31 @@ impl Gateway {
         tokio::time::timeout(SETTLES_WITHIN, settling).await.is_ok()
     }
 
-    /// Queues what is remembered of a conversation for the store.
-    fn save(&self, run: &RunKey, conversation: &Conversation) {
-        self.recorder.put(Change::PutConversation(Box::new(ConversationRow {
-            run: run.clone(),
-            head: conversation.head.clone(),
-            state: conversation.write(),
-            at_ms: now_ms(),
-        })));
+    /// Stores what is remembered of a conversation: among other nodes at once, and only where none of them has gone on
+    /// with the run meanwhile, since theirs is newer then.
+    async fn save(&self, app: &App, run: &RunKey, conversation: &Mutex<Conversation>) {
+        let saved = remembered(run, &conversations::lock(conversation));
+        if !app.store.is_shared() {
+            self.recorder.put(saved);
+            return;
+        }
+        let version = app.live.turn(run).await.as_ref().map(|live| live.version);
+        if let Some(version) = version {
+            let saving = self.agreed(app, run, version, vec![saved]);
+            // What is not stored in time is missed by other nodes only.
+            let _ = tokio::time::timeout(self.config.decided_within, saving).await;
+        }
     }
+}
+
+/// What is remembered of a conversation, for the store.
+fn remembered(run: &RunKey, conversation: &Conversation) -> Change {
+    Change::PutConversation(Box::new(ConversationRow {
+        run: run.clone(),
+        head: conversation.head.clone(),
+        state: conversation.write(),
+        at_ms: now_ms(),
+    }))
 }
 
 /// A run as a request names it.

@@ -102,7 +102,7 @@ fn newest_of_each(mut changes: Vec<Change>) -> Vec<Change> {
     let mut seen = HashSet::new();
     changes.reverse();
     changes.retain(|change| {
-        if let Change::PutStep(step) = change {
+        if let Change::PutStep(step) | Change::AmendStep(step) = change {
             seen.insert(Row::Step(step.run.clone(), step.step_index))
         } else if let Change::PutConversation(row) = change {
             seen.insert(Row::Conversation(row.run.clone()))

@@ -10,7 +10,7 @@ use futures_util::FutureExt as _;
 use rb_engine::guidance::{Found, Query, Tier};
 use rb_engine::record::FIRST_CALL;
 use rb_engine::run::{Ask, Stop};
-use rb_store::{Change, RunKey, StepRow};
+use rb_store::{Change, RunKey, RunStart, StepRow, StoreError};
 use rb_wire::chain::Continuity;
 use rb_wire::chat::Chat;
 use rb_wire::dialects::Dialect;
@@ -25,7 +25,7 @@ use super::conversation::{Conversation, Place};
 use super::conversations::{head, lock};
 use super::mode::Mode;
 use super::watched::{Change as Made, Watched};
-use super::{Gateway, Named, Placement};
+use super::{Gateway, Placement, remembered};
 use crate::app::{App, Shared};
 use crate::auth::Caller;
 use crate::clock::now_ms;
@@ -100,12 +100,29 @@ async fn look_beside(app: &Shared, incoming: Incoming<'_>) -> Option<Verdict> {
     None
 }
 
+/// So often a request is decided anew because another node was faster with one of the same run.
+const ATTEMPTS: u32 = 4;
+
 /// `None` if something failed or took too long.
 async fn look(app: &Shared, incoming: Incoming<'_>) -> Option<Verdict> {
     let Ok(chat) = Chat::scan(incoming.dialect, incoming.body) else {
         return Some(Verdict::Unwatched); // the provider will say what is wrong with it
     };
-    decide(app, &incoming, &chat, Deadline::new(&app.gateway)).await
+    let deadline = Deadline::new(&app.gateway);
+    for _ in 0..ATTEMPTS {
+        match decide(app, &incoming, &chat, deadline).await? {
+            Decided::So(verdict) => return Some(verdict),
+            Decided::Overtaken => app.metrics.overtaken.inc(),
+        };
+    }
+    None
+}
+
+/// What was decided about a request.
+enum Decided {
+    So(Verdict),
+    /// Another node has changed the run meanwhile: what was decided here does not stand, and nothing of it is kept.
+    Overtaken,
 }
 
 /// All questions about one request together have so long.
@@ -128,7 +145,7 @@ async fn decide(
     incoming: &Incoming<'_>,
     chat: &Chat<'_>,
     deadline: Deadline,
-) -> Option<Verdict> {
+) -> Option<Decided> {
     let gateway = &app.gateway;
     let (org, project) = incoming.caller.home(None, None);
     let mut named = deadline.of(gateway.run_of(app, &org, incoming, chat)).await?;
@@ -146,7 +163,7 @@ async fn decide(
     let asides = lock(&conversation).asides;
     let standing = gateway.budgets.standing(app, &incoming.caller.name, run, asides);
     let near = match deadline.of(standing).await? {
-        Standing::Over(why) => return Some(Verdict::Refused { status: 429, why }),
+        Standing::Over(why) => return Some(Decided::So(Verdict::Refused { status: 429, why })),
         Standing::Near(text) => Some(text),
         Standing::Within => None,
     };
@@ -155,25 +172,23 @@ async fn decide(
         Place::Instead => Continuity::Compacted,
         Place::Aside | Place::Other => {
             let watched = Watched::aside(incoming, run, &chat.model());
-            return Some(Verdict::Watched(Box::new(watched)));
+            return Some(Decided::So(Verdict::Watched(Box::new(watched))));
         }
     };
-    if place == Place::Instead {
-        let start = gateway.start_of(incoming, &named, &project, chat);
-        gateway.recorder.put(Change::StartRun(Box::new(start)));
-    }
-    deadline.of(ensure_live(app, incoming, &named, &project, chat, &mut turn)).await??;
+    let start = || gateway.start_of(incoming, &named, &project, chat);
+    let begun = deadline.of(ensure_live(app, run, start, &mut turn)).await??;
+    let says_more = begun.or_else(|| (place == Place::Instead).then(start));
     let conversation = conversation.as_ref();
-    let here = Here { app, incoming, chat, conversation, run, near, deadline };
+    let here = Here { app, incoming, chat, conversation, run, near, says_more, deadline };
     let latest = here.latest().await;
     let walk = here.step_forward(turn.as_mut()?, continuity, latest);
-    let walked = AssertUnwindSafe(walk).catch_unwind().await;
-    if walked.is_err() {
-        // Whatever was half changed is read from the store again.
+    let walked = AssertUnwindSafe(walk).catch_unwind().await.ok().flatten();
+    if !matches!(walked, Some(Decided::So(_))) {
+        // Whatever was half changed, or changed in vain, is read from the store again.
         *turn = None;
         gateway.conversations.forget(run);
     }
-    walked.ok()
+    walked
 }
 
 /// Everything around one request.
@@ -185,6 +200,8 @@ struct Here<'a> {
     run: &'a RunKey,
     /// What is to be said about a budget.
     near: Option<String>,
+    /// What the run says about itself with this request.
+    says_more: Option<RunStart>,
     deadline: Deadline,
 }
 
@@ -203,13 +220,14 @@ impl Here<'_> {
         rows.into_iter().next().map(Arc::new)
     }
 
-    /// Asks the engine about what is new, and writes what is due into the request.
+    /// Asks the engine about what is new, and writes what is due into the request. `None` where it could not be kept in
+    /// time.
     async fn step_forward(
         &self,
         live: &mut Live,
         continuity: Continuity,
         latest: Option<Arc<StepRow>>,
-    ) -> Verdict {
+    ) -> Option<Decided> {
         let (app, gateway, run) = (self.app, &self.app.gateway, self.run);
         let model = self.chat.model().into_owned();
         let is_open = self.incoming.mode == Mode::Steer && !lock(self.conversation).ledger.is_blown;
@@ -219,9 +237,10 @@ impl Here<'_> {
         }
         let newest = rows.pop();
         let mut words = Vec::new();
+        let mut seen = Vec::with_capacity(rows.len() + 1);
         for mut earlier in rows {
             live.read(&mut earlier);
-            gateway.record_step(app, Arc::new(earlier));
+            seen.push(Arc::new(earlier));
         }
         let mut row = match newest {
             Some(mut row) => {
@@ -242,14 +261,19 @@ impl Here<'_> {
         };
         row.model.clone_from(&model);
         let row = Arc::new(row);
+        seen.push(Arc::clone(&row));
+        lock(self.conversation).latest = Some(Arc::clone(&row));
+        let is_kept = self.keep(live, seen).await;
+        if is_kept != Some(true) {
+            app.hands.put_back(run, words);
+            return is_kept.map(|_| Decided::Overtaken);
+        }
         if let Some(Stop::TokenBudget { used, limit }) = live.told().and_then(|plan| plan.stop) {
             app.hands.put_back(run, words);
-            gateway.save(run, &lock(self.conversation));
-            gateway.record_step(app, row);
             let why = format!("the token budget of this run is used up: {used} of {limit}");
-            return Verdict::Refused { status: 429, why };
+            return Some(Decided::So(Verdict::Refused { status: 429, why }));
         }
-        let mut conversation = lock(self.conversation);
+        let conversation = lock(self.conversation);
         let told = live.told().filter(|_| is_open);
         let text =
             told.and_then(|plan| plan.fragment.as_ref()).map(|text| text.as_str().to_owned());
@@ -265,13 +289,34 @@ impl Here<'_> {
         let route = (served != model).then_some(served.as_str());
         let made =
             changed(self.incoming, gateway, self.chat, &conversation, text.as_deref(), route);
-        conversation.latest = Some(Arc::clone(&row));
-        gateway.save(run, &conversation);
         drop(conversation);
-        gateway.record_step(app, Arc::clone(&row));
         let is_continued = matches!(continuity, Continuity::Continues { .. } | Continuity::Retry);
         let step = Watched::step(self.incoming, row, made, served, is_continued);
-        Verdict::Watched(Box::new(step.with_words(words)))
+        Some(Decided::So(Verdict::Watched(Box::new(step.with_words(words)))))
+    }
+
+    /// Keeps what was seen and decided. Alone, this node writes it down beside the request; among others, before the
+    /// request goes out, and only if nobody else has changed the run: then this is `false`.
+    async fn keep(&self, live: &mut Live, seen: Vec<Arc<StepRow>>) -> Option<bool> {
+        let (app, gateway) = (self.app, &self.app.gateway);
+        let start = self.says_more.clone().map(|start| Change::StartRun(Box::new(start)));
+        let rows = seen.iter().map(|row| Change::PutStep(Arc::clone(row)));
+        let mut changes: Vec<Change> = start.into_iter().chain(rows).collect();
+        let version = live.version + changes.len() as u64;
+        changes.push(remembered(self.run, &lock(self.conversation)));
+        if !app.store.is_shared() {
+            for change in changes {
+                gateway.recorder.put(change);
+            }
+        } else if !self.deadline.of(gateway.agreed(app, self.run, live.version, changes)).await?? {
+            return Some(false);
+        }
+        live.version = version;
+        live.is_known = true;
+        for row in &seen {
+            app.events.tell(|| StepEvent::of(row, &row.project));
+        }
+        Some(true)
     }
 
     /// What the library has for a call. Its standing rules are left out unless they are wanted.
@@ -343,25 +388,25 @@ fn changed(
     Made { body, planted, is_steered }
 }
 
+/// Makes sure that the run's state is there. A run that nobody knew gives what it says about itself.
 async fn ensure_live(
     app: &Shared,
-    incoming: &Incoming<'_>,
-    named: &Named,
-    project: &str,
-    chat: &Chat<'_>,
+    run: &RunKey,
+    start: impl FnOnce() -> RunStart,
     turn: &mut Turn,
-) -> Option<()> {
+) -> Option<Option<RunStart>> {
     if turn.is_some() {
-        return Some(());
+        return Some(None);
     }
-    let mut live = Live::load(app, &named.run, None).await.ok()?;
+    let mut live = Live::load(app, run, None).await.ok()?;
+    let mut begun = None;
     if !live.is_known {
-        let start = app.gateway.start_of(incoming, named, project, chat);
+        let start = start();
         live = Live::begin(app, &start).await.ok()?;
-        app.gateway.recorder.put(Change::StartRun(Box::new(start)));
+        begun = Some(start);
     }
     **turn = Some(live);
-    Some(())
+    Some(begun)
 }
 
 fn empty_row(run: &RunKey, step_index: u32) -> StepRow {
@@ -391,9 +436,27 @@ fn row_of(run: &RunKey, step: &RunStep<'_>, step_index: u32) -> StepRow {
 }
 
 impl Gateway {
-    /// Queues a step for the store and tells whoever listens.
-    pub(super) fn record_step(&self, app: &App, row: Arc<StepRow>) {
+    /// Makes changes that were decided by a run's state, unless another node has changed the run meanwhile: then this is
+    /// `false`. `None` where the store failed.
+    pub(super) async fn agreed(
+        &self,
+        app: &App,
+        run: &RunKey,
+        version: u64,
+        changes: Vec<Change>,
+    ) -> Option<bool> {
+        let mut guarded = vec![Change::Expect { run: run.clone(), version }];
+        guarded.extend(changes);
+        match app.store.apply(guarded).await {
+            Ok(_) => Some(true),
+            Err(StoreError::Moved) => Some(false),
+            Err(_) => None,
+        }
+    }
+
+    /// Queues what became of a step for the store and tells whoever listens.
+    pub(super) fn amend_step(&self, app: &App, row: Arc<StepRow>) {
         app.events.tell(|| StepEvent::of(&row, &row.project));
-        self.recorder.put(Change::PutStep(row));
+        self.recorder.put(Change::AmendStep(row));
     }
 }

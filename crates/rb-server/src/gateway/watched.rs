@@ -139,10 +139,12 @@ impl Watched {
         }
         let run = &self.row.run;
         let Some(conversation) = app.gateway.conversations.of(app, run).await else { return };
-        let mut conversation = lock(&conversation);
-        conversation.planted.extend(self.planted.clone());
-        conversation.switching.taken(&self.asked, &self.model);
-        app.gateway.save(run, &conversation);
+        {
+            let mut conversation = lock(&conversation);
+            conversation.planted.extend(self.planted.clone());
+            conversation.switching.taken(&self.asked, &self.model);
+        }
+        app.gateway.save(app, run, &conversation).await;
     }
 
     /// The provider has answered, wholly or until the client went away.
@@ -196,17 +198,20 @@ impl Watched {
                 *latest = Arc::clone(&self.row);
             }
         }
-        app.gateway.record_step(app, Arc::clone(&self.row));
+        app.gateway.amend_step(app, Arc::clone(&self.row));
     }
 
     async fn note_aside(&self, app: &Shared, spent: Spend) {
         let run = &self.row.run;
         let Some(conversation) = app.gateway.conversations.of(app, run).await else { return };
-        let mut conversation = lock(&conversation);
-        conversation.asides += spent;
+        let is_begun = {
+            let mut conversation = lock(&conversation);
+            conversation.asides += spent;
+            conversation.next_index > 0
+        };
         // A run of which no step is known yet is not stored for the sake of an aside.
-        if conversation.next_index > 0 {
-            app.gateway.save(run, &conversation);
+        if is_begun {
+            app.gateway.save(app, run, &conversation).await;
         }
     }
 
@@ -217,21 +222,23 @@ impl Watched {
     async fn note_cache(&self, app: &Shared, usage: &TokenUse, tokens: &Tokens, usd: f64) {
         let run = &self.row.run;
         let Some(conversation) = app.gateway.conversations.of(app, run).await else { return };
-        let mut conversation = lock(&conversation);
-        conversation.switching.used(tokens, usd, now_ms());
-        let request = Request { is_changed: self.is_steered, is_continued: self.is_continued };
-        let cause = conversation.ledger.note(usage, request);
+        let (cause, share) = {
+            let mut conversation = lock(&conversation);
+            conversation.switching.used(tokens, usd, now_ms());
+            let request = Request { is_changed: self.is_steered, is_continued: self.is_continued };
+            (conversation.ledger.note(usage, request), conversation.ledger.read_share())
+        };
         if cause == Some(Cause::Ours) {
             tracing::warn!(
                 run = run.run_id,
-                share = conversation.ledger.read_share(),
+                share,
                 "steering seems to cost this run its cache; it is steered no more"
             );
             app.metrics.cache_fuses.inc();
         }
         // The sums go with the next request; what stops the steering must not be forgotten.
         if cause.is_some() {
-            app.gateway.save(run, &conversation);
+            app.gateway.save(app, run, &conversation).await;
         }
     }
 }

@@ -75,6 +75,7 @@ checks! {
         an_unknown_run_is_none,
         every_change_of_a_run_makes_a_new_version,
         a_guarded_call_is_made_on_the_expected_version_alone,
+        what_became_of_a_step_is_no_change_of_its_run,
     }
     steps {
         a_step_comes_back_as_it_was_put,

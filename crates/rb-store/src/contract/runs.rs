@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::sample::{T0, a, begins, ends, key, object, puts, quiet, start};
+use super::sample::{ALL, T0, a, begins, ends, key, object, puts, quiet, start};
 use super::{Checked, holds, put, same, there};
-use crate::{Change, RunRow, RunStart, Store, StoreError};
+use crate::{Change, RunRow, RunStart, StepRow, Store, StoreError};
 
 type Held = Arc<dyn Store>;
 
@@ -117,6 +117,20 @@ pub(super) async fn every_change_of_a_run_makes_a_new_version(store: Held) -> Ch
     put(&store, ends("a", "ended only", T0, "success")).await?;
     let run = there("the run", store.run(&a(), "ended only").await?)?;
     same("the version of a run that only ended", run.version, 1)
+}
+
+pub(super) async fn what_became_of_a_step_is_no_change_of_its_run(store: Held) -> Checked {
+    put(&store, puts(quiet("a", "r", 0))).await?;
+    let answered = StepRow { cost_usd: 0.25, total_score: 0.5, ..quiet("a", "r", 0) };
+    put(&store, Change::AmendStep(Arc::new(answered))).await?;
+    let run = there("the run", store.run(&a(), "r").await?)?;
+    same("its version and cost", (run.version, run.cost_usd), (1, 0.25))?;
+    let steps = store.steps(&key("a", "r"), 0, ALL).await?;
+    same("its step", steps.iter().map(|step| step.cost_usd).collect(), vec![0.25])?;
+    put(&store, Change::AmendStep(Arc::new(quiet("a", "s", 4)))).await?;
+    let run = there("a run that began so", store.run(&a(), "s").await?)?;
+    same("its version and steps", (run.version, run.step_count), (1, 1))?;
+    super::recount(store, &[]).await
 }
 
 pub(super) async fn a_guarded_call_is_made_on_the_expected_version_alone(store: Held) -> Checked {

@@ -87,6 +87,11 @@ fn fold<'a>(ledger: &mut Ledger<'a>, change: &'a Change) -> Folded {
                 entry.put(step);
             }
         }
+        Change::AmendStep(step) => {
+            if let Some(entry) = ledger.runs.get_mut(&step.run) {
+                entry.amend(step);
+            }
+        }
         Change::FinishRun { run, at_ms, outcome } => {
             if let Some(entry) = ledger.runs.get_mut(run) {
                 entry.finish(outcome, *at_ms);
@@ -151,6 +156,7 @@ async fn write(session: &Session, change: &Change) -> Sql<u64> {
         Change::Expect { .. }
         | Change::StartRun(_)
         | Change::PutStep(_)
+        | Change::AmendStep(_)
         | Change::FinishRun { .. }
         | Change::SetVersion { .. }
         | Change::PutConversation(_) => Ok(0),

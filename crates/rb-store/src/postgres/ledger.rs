@@ -137,6 +137,13 @@ impl<'a> Entry<'a> {
         }
     }
 
+    /// A step of a run that was not known begins it, even if it comes as what became of one.
+    pub(super) fn amend(&mut self, step: &'a StepRow) {
+        let version = self.version;
+        self.put(step);
+        self.version = version.max(1);
+    }
+
     pub(super) fn put(&mut self, step: &'a StepRow) {
         self.hear(step.at_ms);
         let share = Share::of(step);

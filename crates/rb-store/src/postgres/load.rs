@@ -42,7 +42,7 @@ impl<'a> Wanted<'a> {
                 Change::StartRun(start) => {
                     wanted.first(&start.run, start.at_ms, "").says_more = true;
                 }
-                Change::PutStep(step) => {
+                Change::PutStep(step) | Change::AmendStep(step) => {
                     let first = wanted.first(&step.run, step.at_ms, &step.project);
                     first.steps.insert(step.step_index);
                 }

@@ -224,6 +224,10 @@ impl Store for Postgres {
         Some(told::hear(self.readers.clone(), config, tls, node.to_owned()))
     }
 
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     async fn ping(&self) -> Result<()> {
         let query = async |session: &Session| session.batch("SELECT count(*) FROM keys").await;
         let answered = Session::with(&self.readers, PING_WITHIN, query).await;

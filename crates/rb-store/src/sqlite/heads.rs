@@ -31,7 +31,8 @@ struct Known {
     head: Head,
     /// The monitors of which the run is listed as one on which they fired.
     listed: BTreeSet<String>,
-    /// Changes that are not written.
+    is_written: bool,
+    /// How often the run was changed since it was written.
     changes: u32,
     at_ms: i64,
     /// The highest step was replaced: the next is to be looked for.
@@ -41,7 +42,7 @@ struct Known {
 impl Known {
     fn new(head: Head) -> Self {
         let listed = head.tally.fired();
-        Self { head, listed, changes: 0, at_ms: 0, is_peak_lost: false }
+        Self { head, listed, is_written: true, changes: 0, at_ms: 0, is_peak_lost: false }
     }
 }
 
@@ -92,10 +93,14 @@ impl Heads {
         step: &StepRow,
         before: Option<&(i64, Share<'_>)>,
         share: &Share<'_>,
+        changes: u32,
     ) {
         let Some(known) = self.known.get_mut(&step.run) else { return };
-        known.changes += 1;
-        known.head.version += 1;
+        known.is_written = false;
+        // A run that is known was changed at least once.
+        let changes = if known.head.version == 0 { 1 } else { changes };
+        known.changes += changes;
+        known.head.version += u64::from(changes);
         known.at_ms = known.at_ms.max(step.at_ms);
         if let Some((_, before)) = before {
             known.is_peak_lost |= known.head.tally.take(before);
@@ -143,10 +148,10 @@ impl Heads {
 }
 
 fn write(connection: &Connection, run: &RunKey, known: &mut Known) -> Result<()> {
-    let changes = std::mem::take(&mut known.changes);
-    if changes == 0 {
+    if std::mem::replace(&mut known.is_written, true) {
         return Ok(());
     }
+    let changes = std::mem::take(&mut known.changes);
     let head = &mut known.head;
     if std::mem::take(&mut known.is_peak_lost) {
         head.tally.set_peak(peak(connection, head.id)?);

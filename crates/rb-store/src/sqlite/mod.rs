@@ -110,7 +110,8 @@ impl Sqlite {
 fn write(connection: &Connection, heads: &mut Heads, change: &Change) -> Sql<u64> {
     match change {
         Change::Expect { run, version } => runs::expect(connection, heads, run, *version),
-        Change::PutStep(step) => steps::put(connection, heads, step),
+        Change::PutStep(step) => steps::put(connection, heads, step, 1),
+        Change::AmendStep(step) => steps::put(connection, heads, step, 0),
         Change::StartRun(start) => {
             heads.settle(connection, &start.run)?;
             runs::start(connection, start)

@@ -13,8 +13,13 @@ use crate::numbers::{amount, count_in, count_out};
 use crate::tally::Share;
 use crate::{RunKey, StepRow, Tokens};
 
-/// Puts a step in its place, and the run's sums right.
-pub(super) fn put(connection: &Connection, heads: &mut Heads, step: &StepRow) -> Result<u64> {
+/// Puts a step in its place, and the run's sums right; the run counts as changed so often by it.
+pub(super) fn put(
+    connection: &Connection,
+    heads: &mut Heads,
+    step: &StepRow,
+    changes: u32,
+) -> Result<u64> {
     let head = heads.of(connection, step)?;
     let share = Share::of(step);
     let is_next = step.step_index >= head.next_index;
@@ -23,7 +28,7 @@ pub(super) fn put(connection: &Connection, heads: &mut Heads, step: &StepRow) ->
     let nothing = BTreeSet::new();
     let shown_before = before.as_ref().map_or(&nothing, |(_, before)| &before.patterns);
     note_patterns(connection, head, step, shown_before, &share.patterns)?;
-    heads.count(step, before.as_ref(), &share);
+    heads.count(step, before.as_ref(), &share, changes);
     Ok(1)
 }
 
