@@ -149,13 +149,11 @@ async fn decide(
     let gateway = &app.gateway;
     let (org, project) = incoming.caller.home(None, None);
     let mut named = deadline.of(gateway.run_of(app, &org, incoming, chat)).await?;
-    let mut turn = deadline.of(app.live.turn(&named.run)).await?;
-    let mut conversation = deadline.of(gateway.conversations.of(app, &named.run)).await??;
+    let (mut turn, mut conversation) = deadline.of(taken_up(app, &named.run)).await??;
     let mut place = lock(&conversation).place(chat, named.is_of_harness);
     if place == Place::Other {
         named = named.child(chat);
-        turn = deadline.of(app.live.turn(&named.run)).await?;
-        conversation = deadline.of(gateway.conversations.of(app, &named.run)).await??;
+        (turn, conversation) = deadline.of(taken_up(app, &named.run)).await??;
         place = lock(&conversation).place(chat, named.is_of_harness);
     }
     let run = &named.run;
@@ -189,6 +187,19 @@ async fn decide(
         gateway.conversations.forget(run);
     }
     walked
+}
+
+/// Waits for the turn of a run and takes up its conversation. Where other nodes may have gone on with the run, its state
+/// is read before the conversation: then what is guarded by the version of the state is never older than that.
+async fn taken_up(app: &Shared, run: &RunKey) -> Option<(Turn, Arc<Mutex<Conversation>>)> {
+    let mut turn = app.live.turn(run).await;
+    if app.store.is_shared() && turn.is_none() {
+        let live = Live::load(app, run, None).await.ok()?;
+        *turn = live.is_known.then_some(live);
+        app.gateway.conversations.forget(run);
+    }
+    let conversation = app.gateway.conversations.of(app, run).await?;
+    Some((turn, conversation))
 }
 
 /// Everything around one request.
@@ -398,15 +409,17 @@ async fn ensure_live(
     if turn.is_some() {
         return Some(None);
     }
-    let mut live = Live::load(app, run, None).await.ok()?;
-    let mut begun = None;
-    if !live.is_known {
-        let start = start();
-        live = Live::begin(app, &start).await.ok()?;
-        begun = Some(start);
+    // Among nodes it was looked for already, and what another one begins meanwhile the guard will find.
+    if !app.store.is_shared() {
+        let live = Live::load(app, run, None).await.ok()?;
+        if live.is_known {
+            **turn = Some(live);
+            return Some(None);
+        }
     }
-    **turn = Some(live);
-    Some(begun)
+    let start = start();
+    **turn = Some(Live::begin(app, &start).await.ok()?);
+    Some(Some(start))
 }
 
 fn empty_row(run: &RunKey, step_index: u32) -> StepRow {

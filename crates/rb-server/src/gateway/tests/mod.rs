@@ -101,6 +101,17 @@ impl Stage {
         self.serve(listener);
     }
 
+    /// Another node on the same store, until the test ends.
+    async fn neighbour(&self) -> SocketAddr {
+        self.store.share();
+        let store = Arc::clone(&self.store) as Arc<dyn Store>;
+        let app = App::new(self.raw.clone().check().unwrap(), store).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(crate::serve(app, listener, std::future::pending()));
+        address
+    }
+
     /// A key of this gateway; from now on one is needed.
     async fn key(&self) -> String {
         self.key_of("").await

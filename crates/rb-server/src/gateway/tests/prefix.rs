@@ -87,6 +87,45 @@ async fn a_restart_changes_nothing_that_was_sent() {
 }
 
 #[tokio::test]
+async fn two_nodes_send_what_one_would_send() {
+    for dialect in DIALECTS {
+        for run in [Some("r"), None] {
+            let whole = seen(dialect, run, None).await;
+            // Every turn as in two bits: which node gets it first, and whether the other gets it at the same moment.
+            for script in [0b01_00_01_00_01_u64, 0b01_01_00_00_01_01, 0b10_11_10_11_10_11_10_11_10]
+            {
+                let stage = Stage::new(obliging).await;
+                let nodes = [stage.address, stage.neighbour().await];
+                let named: Vec<(&str, &str)> =
+                    run.map(|run| ("x-reasonblocks-run-id", run)).into_iter().collect();
+                for (turns, expected) in whole.iter().enumerate() {
+                    let choice = script >> (2 * turns) & 0b11;
+                    let body = dialect.request("m", &dialect.history(turns));
+                    let post = |address| {
+                        super::client::post(address, dialect.path(), &named, body.as_bytes())
+                    };
+                    let (first, other) =
+                        (nodes[usize::from(choice & 1 == 1)], nodes[usize::from(choice & 1 == 0)]);
+                    if choice & 2 == 2 && run.is_some() {
+                        let (one, two) = tokio::join!(post(first), post(other));
+                        assert_eq!((one.status, two.status), (200, 200));
+                    } else {
+                        assert_eq!(post(first).await.status, 200);
+                    }
+                    let sent = stage.upstream.seen();
+                    let sent = sent.last().unwrap().text();
+                    assert_eq!(sent, *expected, "{dialect:?} {run:?} {script:b} turn {turns}");
+                }
+                let name = run.unwrap_or_default();
+                let told = stage.steps(name).await;
+                assert_eq!(told.len(), if run.is_some() { TURNS } else { 0 }, "{dialect:?}");
+                assert_eq!(stage.failed_open(), 0);
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn nothing_is_said_before_anything_happened() {
     for has_rules in [false, true] {
         let mut raw = super::patient();

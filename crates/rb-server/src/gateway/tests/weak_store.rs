@@ -1,7 +1,7 @@
 //! A store that fails when it is told to.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use rb_store::{
@@ -30,11 +30,17 @@ const ALL: [Weakness; 5] =
 pub(super) struct WeakStore {
     inner: Arc<dyn Store>,
     weakness: AtomicU8,
+    is_shared: AtomicBool,
 }
 
 impl WeakStore {
     pub(super) fn new(inner: Arc<dyn Store>) -> Arc<Self> {
-        Arc::new(Self { inner, weakness: AtomicU8::new(0) })
+        Arc::new(Self { inner, weakness: AtomicU8::new(0), is_shared: AtomicBool::new(false) })
+    }
+
+    /// From now on other nodes use it too.
+    pub(super) fn share(&self) {
+        self.is_shared.store(true, Ordering::SeqCst);
     }
 
     pub(super) fn set(&self, weakness: Weakness) {
@@ -71,6 +77,10 @@ macro_rules! weakly {
                 self.suffer(false).await?;
                 self.inner.$name($($argument),*).await
             })*
+
+            fn is_shared(&self) -> bool {
+                self.is_shared.load(Ordering::SeqCst)
+            }
 
             fn hear(&self, node: &str) -> Option<mpsc::Receiver<String>> {
                 self.inner.hear(node)
