@@ -427,9 +427,11 @@ fn empty_row(run: &RunKey, step_index: u32) -> StepRow {
 }
 
 fn row_of(run: &RunKey, step: &RunStep<'_>, step_index: u32) -> StepRow {
-    let cut = |text: &str| match text.char_indices().nth(TEXT_CHARS_MAX) {
-        Some((end, _)) => text[..end].to_owned(),
-        None => text.to_owned(),
+    let cut = |text: &str| {
+        // Nearly every text has fewer bytes than it may have characters, and need not be counted.
+        let is_short = text.len() <= TEXT_CHARS_MAX;
+        let end = if is_short { None } else { text.char_indices().nth(TEXT_CHARS_MAX) };
+        end.map_or(text, |(end, _)| &text[..end]).to_owned()
     };
     let (action_input, input_is_structured) = match &step.input {
         RunInput::None => (None, false),
