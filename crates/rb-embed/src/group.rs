@@ -98,13 +98,12 @@ impl<Id: Ord + Clone> Group<Id> {
 
     /// The places of at least so many rows, if there are as many: those that differ in the fewest signs.
     fn likely(&self, query: &[u64], count: usize) -> Vec<usize> {
-        let differing: Vec<u16> = match <&[u64; 4]>::try_from(query) {
-            // A known length is unrolled.
-            Ok(query) => self.signs.as_chunks().0.iter().map(|row| apart(row, query)).collect(),
-            Err(_) => {
-                let rows = self.signs.chunks_exact(query.len().max(1));
-                rows.map(|row| apart(row, query)).collect()
-            }
+        // A known length is unrolled.
+        let differing: Vec<u16> = if let Ok(query) = <&[u64; 4]>::try_from(query) {
+            self.signs.as_chunks().0.iter().map(|row| apart(row, query)).collect()
+        } else {
+            let rows = self.signs.chunks_exact(query.len().max(1));
+            rows.map(|row| apart(row, query)).collect()
         };
         let mut having = vec![0_usize; 1 + WORD * query.len()];
         for signs in &differing {
@@ -128,7 +127,7 @@ impl<Id: Ord + Clone> Group<Id> {
 }
 
 /// In how many signs two rows differ.
-#[inline(always)]
+#[inline]
 fn apart<Words: AsRef<[u64]> + ?Sized>(row: &Words, query: &Words) -> u16 {
     let differing: u32 =
         row.as_ref().iter().zip(query.as_ref()).map(|(a, b)| (a ^ b).count_ones()).sum();

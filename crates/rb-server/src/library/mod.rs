@@ -148,13 +148,13 @@ impl Library {
             None => &[Tier::E1, Tier::E2],
         };
         let asked = self.asked(wanted.context, tiers).await;
-        let shelf = self.shelf();
+        let held = self.shelf();
         let mut found = Vec::new();
         for tier in tiers {
             found.extend(match tier {
-                Tier::E1 => shelf.nearest(Tier::E1, &asked, wanted, self.gates.e1),
-                Tier::E2 => shelf.nearest(Tier::E2, &asked, wanted, self.gates.e2),
-                Tier::E3 => shelf.rules(wanted),
+                Tier::E1 => held.nearest(Tier::E1, &asked, wanted, self.gates.e1),
+                Tier::E2 => held.nearest(Tier::E2, &asked, wanted, self.gates.e2),
+                Tier::E3 => held.rules(wanted),
             });
         }
         found.sort_by(|a, b| b.similarity.total_cmp(&a.similarity));
@@ -244,7 +244,7 @@ impl Library {
 
     async fn read_changes(self: &Arc<Self>) -> Result<()> {
         loop {
-            let changed = self.looked().changed;
+            let made_here = self.looked().changed;
             let version = self.shelf().version;
             let changes = self.store.pattern_changes(version, CHANGES_AT_ONCE).await?;
             let is_all = changes.len() < CHANGES_AT_ONCE as usize;
@@ -263,7 +263,7 @@ impl Library {
                 let mut looked = self.looked();
                 looked.is_loaded = true;
                 // A change that was made meanwhile here may have been missed.
-                looked.at = (looked.changed == changed).then(Instant::now);
+                looked.at = (looked.changed == made_here).then(Instant::now);
                 return Ok(());
             }
         }
@@ -273,9 +273,11 @@ impl Library {
     fn lay_on(&self, version: u64, changes: &[(u64, rb_store::PatternChange)]) {
         let prepared: Vec<Prepared> =
             changes.iter().filter_map(|(_, change)| Prepared::new(change)).collect();
-        let mut shelf = self.shelf_mut();
-        prepared.into_iter().for_each(|change| shelf.lay_on(change));
-        shelf.version = version;
+        let mut held = self.shelf_mut();
+        for change in prepared {
+            held.lay_on(change);
+        }
+        held.version = version;
     }
 
     /// Asks the better embedder about patterns that it has not seen, in the background; until all have its directions,
@@ -292,11 +294,11 @@ impl Library {
             match better.embed(&situations.concat()).await {
                 Ok(vectors) => {
                     let mut vectors = vectors.as_slice();
-                    let mut shelf = self.shelf_mut();
+                    let mut held = self.shelf_mut();
                     for (book, lines) in books.iter().zip(&situations) {
                         let (own, rest) = vectors.split_at(lines.len().min(vectors.len()));
                         vectors = rest;
-                        if let Err(error) = shelf.add_better(book, own) {
+                        if let Err(error) = held.add_better(book, own) {
                             tracing::warn!(%error, "patterns are compared by the packed vectors");
                             return;
                         }
