@@ -129,6 +129,11 @@ async fn everything_arrives_and_only_what_has_changed_is_copied_again() {
     // What happens while a copy runs, or before it was interrupted.
     let later = steps(3, 200).chain([Change::DeleteRun(run(5))]).chain(steps(50, 3));
     from.apply(later.collect()).await.expect("kept");
+    let all = PatternFilter { count_max: 1, ..PatternFilter::default() };
+    let gone = from.patterns(&Scope::default(), &all).await.expect("patterns").remove(0);
+    let PatternRow { org, tier, pattern_id, .. } = gone;
+    let gone = Change::DeletePattern { org, tier, pattern_id };
+    assert_eq!(from.apply(vec![gone]).await.expect("deleted"), [1]);
     assert_eq!(copied(&from, &to).await, 2);
     check_same(&from, &to).await;
     // And back again.
