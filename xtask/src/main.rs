@@ -31,7 +31,7 @@ const USAGE: &str = "\
 cargo xtask <command>
 
   test [stage...]   everything that must pass before a change lands, or only the named stages:
-                    tools fmt clippy tests python sdk schema clients dashboard tidy gen docs hygiene
+                    tools fmt clippy tests python sdk schema nodes clients dashboard deploy tidy gen docs hygiene
   tidy              the house rules alone
   gen [--check]     write the generated pages, or say which of them are stale
   pictures          draw the pictures of the pages in docs/pictures anew
@@ -44,6 +44,9 @@ cargo xtask <command>
   bench gateway     what the gateway adds to a call, beside nginx and LiteLLM
   bench pages [STEPS]
                     server time of the pages with a million stored steps, or as many as you say
+  bench scale [--up-to SIZE]
+                    SQLite, PostgreSQL with one node and with two; ten million steps and a million patterns, or
+                    as many as you say (`100k`, `1m`)
   bench wire        how fast requests and answers are looked at
   bench python      what our middleware adds to a model call, and what the public one adds
 ";
@@ -78,6 +81,10 @@ fn run(args: &[&str]) -> Result<ExitCode> {
         ["pictures"] => tools::pictures().map(|()| ExitCode::SUCCESS),
         ["bench", "pages"] => bench::pages::run(None).map(|()| ExitCode::SUCCESS),
         ["bench", "pages", steps] => bench::pages::run(Some(steps)).map(|()| ExitCode::SUCCESS),
+        ["bench", "scale"] => bench::scale::run(None).map(|()| ExitCode::SUCCESS),
+        ["bench", "scale", "--up-to", size] => {
+            bench::scale::run(Some(size)).map(|()| ExitCode::SUCCESS)
+        }
         ["bench", "server"] => bench::server::run().map(|()| ExitCode::SUCCESS),
         ["bench", "wire"] => bench::wire::run().map(|()| ExitCode::SUCCESS),
         ["bench", "python"] => package::bench().map(|()| ExitCode::SUCCESS),

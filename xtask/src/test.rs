@@ -17,7 +17,7 @@ struct Stage {
     run: fn() -> Result<()>,
 }
 
-const STAGES: [Stage; 14] = [
+const STAGES: [Stage; 15] = [
     Stage { name: "tools", about: "what the tests need", run: tools_stage },
     Stage { name: "fmt", about: "formatting", run: || cargo(&["fmt", "--all", "--", "--check"]) },
     Stage { name: "clippy", about: "lints", run: clippy },
@@ -32,6 +32,7 @@ const STAGES: [Stage; 14] = [
         run: clients,
     },
     Stage { name: "dashboard", about: "the pages in a real browser", run: dashboard },
+    Stage { name: "deploy", about: "the files in deploy/, by their own programs", run: deploy },
     Stage { name: "tidy", about: "house rules", run: || verdict(&tidy::complaints()?) },
     Stage { name: "gen", about: "generated pages", run: || verdict(&generate::stale()?) },
     Stage { name: "docs", about: "documentation of the code", run: docs },
@@ -132,6 +133,28 @@ fn clients() -> Result<()> {
 fn dashboard() -> Result<()> {
     tools::ensure_browser()?;
     pytest(&tools::BROWSER, &["e2e/dashboard"])
+}
+
+/// The load balancer's and the service's own checks, and the schema of Kubernetes. None of them starts anything.
+fn deploy() -> Result<()> {
+    tools::ensure_caddy()?;
+    let mut caddy = shell::program("caddy")?;
+    caddy.args(["validate", "--adapter", "caddyfile", "--config", "deploy/Caddyfile"]);
+    shell::read(&mut caddy)?;
+    let mut manifests = tools::MANIFESTS.module("kubernetes_validate")?;
+    shell::read(manifests.args(["--strict", "deploy/kubernetes/reasonblocks.yaml"]))?;
+    if !shell::succeeds(shell::program("systemd-analyze")?.arg("--version")) {
+        out::say("    without systemd: the unit was not looked at");
+        return Ok(());
+    }
+    // The unit names the program where it will be installed; here it is a program that is there.
+    let unit = std::fs::read_to_string(shell::root()?.join("deploy/reasonblocks.service"))?;
+    let folder = shell::target()?.join("deploy");
+    std::fs::create_dir_all(&folder)?;
+    let copy = folder.join("reasonblocks.service");
+    std::fs::write(&copy, unit.replace("/usr/local/bin/rb", "/bin/true"))?;
+    shell::read(shell::program("systemd-analyze")?.args(["verify", "--man=no"]).arg(&copy))
+        .map(drop)
 }
 
 fn pytest(environment: &Environment, folders: &[&str]) -> Result<()> {

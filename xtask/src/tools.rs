@@ -41,6 +41,18 @@ pub(crate) const OTLP: Environment =
 pub(crate) const BROWSER: Environment =
     Environment { name: "browser", requirements: "e2e/dashboard/requirements.txt", pip: &[] };
 
+/// Knows the schemas of Kubernetes.
+pub(crate) const MANIFESTS: Environment =
+    Environment { name: "manifests", requirements: "xtask/manifests.txt", pip: &[] };
+
+/// Debian's Caddy, installed where it is missing and we may.
+pub(crate) fn ensure_caddy() -> Result<()> {
+    if shell::succeeds(shell::program("caddy")?.arg("version")) {
+        return Ok(());
+    }
+    python::apt(&["caddy"])
+}
+
 /// Debian's Chromium, installed where it is missing and we may.
 pub(crate) fn ensure_browser() -> Result<()> {
     let named = std::env::var("RB_CHROMIUM");

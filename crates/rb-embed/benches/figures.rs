@@ -4,10 +4,15 @@
 //! run; read the ratio. With `RB_TEST_MINILM` set to the folder of a model, the transformer is timed
 //! too. Run as a test (`cargo test --benches`) it does everything once, small.
 
+/// Sentences by the million.
+#[path = "../tests/it/sentences.rs"]
+mod sentences;
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use rb_embed::{DIMS, Index, Owner, Transformer, Vector, Wanted, embed};
+use sentences::Sentences;
 
 /// An organisation's share of the vectors: one in a hundred.
 const ORGS: u32 = 100;
@@ -25,6 +30,59 @@ fn main() {
     }
     transformer_rows(&long, if small { 1 } else { 20 });
     search_table(rows, rounds);
+    growth_table(if small { &[1_000] } else { &[10_000, 30_000, 100_000, 300_000, 1_000_000] });
+}
+
+/// One group that grows, beside an exact scan of the same vectors: in groups of a thousand, each is small enough for it.
+fn growth_table(sizes: &[u64]) {
+    let sentences = Sentences::new();
+    let wanted = Wanted { count_max: 2, cosine_min: 0.0 };
+    let (mut one, mut many) = (Index::new(DIMS), Index::new(DIMS));
+    let title = "sentences of one owner, best 2";
+    print_line(&format!(
+        "{title:<32}{:>12}{:>12}{:>10}{:>14}{:>12}",
+        "p50", "p99", "recall", "exact scan", "adding one"
+    ));
+    let mut next = 0;
+    for size in sizes {
+        let (mut adding, added) = (Duration::ZERO, next);
+        while next < *size {
+            let vector = embed(&sentences.sentence(next));
+            let start = Instant::now();
+            let inserted = one.insert(Owner::Org(0), next, &vector);
+            adding += start.elapsed();
+            if let Err(wrong) = inserted.and(many.insert(Owner::Org(next / 1_000), next, &vector)) {
+                return print_line(&wrong.to_string());
+            }
+            next += 1;
+        }
+        let adding = adding / u32::try_from(size - added).unwrap_or(u32::MAX);
+        let (mut times, mut exact_times) = (Vec::new(), Vec::new());
+        let (mut found, mut there) = (0, 0);
+        for number in (0..*size).step_by(usize::try_from(size / 200).unwrap_or(1).max(1)) {
+            let query = embed(&sentences.rewording(number));
+            let start = Instant::now();
+            let hits = one.nearest(0, &query, wanted).unwrap_or_default();
+            times.push(start.elapsed());
+            let start = Instant::now();
+            let exact = many.nearest_of_all(&query, wanted).unwrap_or_default();
+            exact_times.push(start.elapsed());
+            there += exact.len();
+            // As near as the worst of the best: a twin of one of them will do.
+            let bar = exact.last().map_or(0.0, |hit| hit.cosine);
+            found += hits.iter().filter(|hit| hit.cosine >= bar).count();
+        }
+        times.sort_unstable();
+        exact_times.sort_unstable();
+        let (p50, p99) = (times[times.len() / 2], times[times.len() * 99 / 100]);
+        let exact = exact_times[exact_times.len() / 2];
+        let recall = f64::from(u32::try_from(found).unwrap_or(0))
+            / f64::from(u32::try_from(there).unwrap_or(1));
+        let title = format!("  {size}");
+        print_line(&format!(
+            "{title:<32}{p50:>12.1?}{p99:>12.1?}{recall:>10.3}{exact:>14.1?}{adding:>12.1?}"
+        ));
+    }
 }
 
 /// Only where somebody has the model and says where.

@@ -1,4 +1,4 @@
-//! Sentence embeddings inside the binary, a similarity that means something, and exact search.
+//! Sentence embeddings inside the binary, a similarity that means something, and search.
 //!
 //! ```
 //! use rb_embed::{Calibration, DIMS, Index, Owner, Wanted, embed, similarity};
@@ -23,13 +23,17 @@
 
 /// Cosines into similarities: what the gates 0.8 and 0.7 mean.
 mod calibrate;
+/// One owner's vectors.
+mod group;
 /// The embedder inside the binary: pieces, their vectors, the mean.
 mod packed;
 /// The hash under which pieces are filed; shared with `build.rs`.
 mod piece_hash;
 /// Words into pieces of the vocabulary.
 mod pieces;
-/// Exact search, grouped by organisation.
+/// Rows of eight bits, and how near a query is to them.
+mod rows;
+/// Search, grouped by organisation.
 mod search;
 /// The second embedder: a transformer from a folder the user points to.
 mod transformer;

@@ -1,12 +1,8 @@
-//! Exact vector search, grouped by who owns the vectors.
+//! Vector search, grouped by who owns the vectors.
 //!
-//! **Why no index.** An organisation asks within its own vectors and the shared ones. Grouped that
-//! way a scan reads a hundredth of the whole, and a graph index behind a filter is slower and
-//! inexact besides. `cargo bench -p rb-embed` prints the figures.
-//!
-//! **How.** Rows are rounded to eight bits and lie one after the other; a query is widened to
-//! sixteen bits once; the inner loop is integer arithmetic the compiler vectorises. Rounding moves
-//! a cosine by less than 0.01.
+//! **Groups.** An organisation asks within its own vectors and the shared ones, and each owner's lie apart. So the filter is
+//! exact by construction, a scan reads a hundredth of the whole, and only who has very many needs the
+//! shortcut that `group` takes. An index over all behind a filter would be slower and inexact besides.
 //!
 //! **Order.** Best first; equal scores by owner (shared first), then by id. The order of insertion
 //! never shows.
@@ -14,7 +10,8 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::packed::DIMS;
+use crate::group::Group;
+use crate::rows::Query;
 use crate::vector::Vector;
 
 /// Whose vector it is.
@@ -71,22 +68,23 @@ impl<Org: Ord, Id: Ord + Clone> Index<Org, Id> {
     /// Adds a vector, or replaces the one its owner has under this id.
     pub fn insert(&mut self, owner: Owner<Org>, id: Id, vector: &Vector) -> Result<(), WrongDims> {
         self.check_dims(vector)?;
-        self.groups.entry(owner).or_insert_with(Group::new).insert(id, vector);
+        let group = self.groups.entry(owner).or_insert_with(|| Group::new(self.dims));
+        group.insert(id, vector);
         Ok(())
     }
 
     /// Says whether there was such a vector.
     pub fn remove(&mut self, owner: &Owner<Org>, id: &Id) -> bool {
         let Some(group) = self.groups.get_mut(owner) else { return false };
-        let removed = group.remove(self.dims, id);
-        if group.ids.is_empty() {
+        let removed = group.remove(id);
+        if group.is_empty() {
             self.groups.remove(owner);
         }
         removed
     }
 
     pub fn len(&self) -> usize {
-        self.groups.values().map(|group| group.ids.len()).sum()
+        self.groups.values().map(Group::len).sum()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -100,9 +98,21 @@ impl<Org: Ord, Id: Ord + Clone> Index<Org, Id> {
         query: &Vector,
         wanted: Wanted,
     ) -> Result<Vec<Hit<'_, Org, Id>>, WrongDims> {
+        self.nearest_where(org, query, wanted, |_, _| true)
+    }
+
+    /// The same among those that will do, by id and cosine.
+    pub fn nearest_where(
+        &self,
+        org: Org,
+        query: &Vector,
+        wanted: Wanted,
+        will_do: impl Fn(&Id, f32) -> bool,
+    ) -> Result<Vec<Hit<'_, Org, Id>>, WrongDims> {
         let own = Owner::Org(org);
-        let groups = [&Owner::Shared, &own];
-        self.best_of(groups.into_iter().filter_map(|o| self.groups.get_key_value(o)), query, wanted)
+        let groups = [&Owner::Shared, &own].into_iter();
+        let groups = groups.filter_map(|owner| self.groups.get_key_value(owner));
+        self.best_of(groups, query, wanted, will_do)
     }
 
     /// The best of everybody's vectors: for the operator, never for an organisation.
@@ -111,7 +121,7 @@ impl<Org: Ord, Id: Ord + Clone> Index<Org, Id> {
         query: &Vector,
         wanted: Wanted,
     ) -> Result<Vec<Hit<'_, Org, Id>>, WrongDims> {
-        self.best_of(self.groups.iter(), query, wanted)
+        self.best_of(self.groups.iter(), query, wanted, |_, _| true)
     }
 
     fn best_of<'index>(
@@ -119,16 +129,17 @@ impl<Org: Ord, Id: Ord + Clone> Index<Org, Id> {
         groups: impl Iterator<Item = (&'index Owner<Org>, &'index Group<Id>)>,
         query: &Vector,
         wanted: Wanted,
+        will_do: impl Fn(&Id, f32) -> bool,
     ) -> Result<Vec<Hit<'index, Org, Id>>, WrongDims> {
         self.check_dims(query)?;
         let query = Query::new(query);
         let mut best = Best { wanted, hits: Vec::new() };
         for (owner, group) in groups {
-            for (place, cosine) in group.cosines(&query).enumerate() {
-                if cosine >= best.entry_cosine() {
-                    best.offer(Hit { owner, id: &group.ids[place], cosine });
+            group.look_through(&query, wanted.count_max, |id, cosine| {
+                if cosine >= best.entry_cosine() && will_do(id, cosine) {
+                    best.offer(Hit { owner, id, cosine });
                 }
-            }
+            });
         }
         Ok(best.hits)
     }
@@ -139,73 +150,6 @@ impl<Org: Ord, Id: Ord + Clone> Index<Org, Id> {
         } else {
             Err(WrongDims { given: vector.dims(), expected: self.dims })
         }
-    }
-}
-
-/// One owner's vectors: rows end to end, and beside them what belongs to each.
-#[derive(Clone, Debug)]
-struct Group<Id> {
-    rows: Vec<i8>,
-    /// One over the length of each rounded row, so that a vector's cosine with itself stays 1.
-    shrinks: Vec<f32>,
-    ids: Vec<Id>,
-    places: BTreeMap<Id, usize>,
-}
-
-impl<Id: Ord + Clone> Group<Id> {
-    fn new() -> Self {
-        Self { rows: Vec::new(), shrinks: Vec::new(), ids: Vec::new(), places: BTreeMap::new() }
-    }
-
-    fn insert(&mut self, id: Id, vector: &Vector) {
-        let row = rounded(vector);
-        let shrink = shrink_of(&row);
-        if let Some(place) = self.places.get(&id).copied() {
-            let start = place * row.len();
-            self.rows[start..start + row.len()].copy_from_slice(&row);
-            self.shrinks[place] = shrink;
-        } else {
-            self.places.insert(id.clone(), self.ids.len());
-            self.rows.extend(row);
-            self.shrinks.push(shrink);
-            self.ids.push(id);
-        }
-    }
-
-    /// The last row moves into the gap.
-    fn remove(&mut self, dims: usize, id: &Id) -> bool {
-        let Some(place) = self.places.remove(id) else { return false };
-        self.ids.swap_remove(place);
-        self.shrinks.swap_remove(place);
-        let last_start = self.rows.len() - dims;
-        self.rows.copy_within(last_start.., place * dims);
-        self.rows.truncate(last_start);
-        if let Some(moved) = self.ids.get(place) {
-            self.places.insert(moved.clone(), place);
-        }
-        true
-    }
-
-    fn cosines(&self, query: &Query) -> impl Iterator<Item = f32> {
-        let rows = self.rows.chunks_exact(query.wide.len().max(1));
-        rows.zip(&self.shrinks).map(|(row, shrink)| query.cosine(row, *shrink))
-    }
-}
-
-/// A query, rounded as the rows are and widened, which halves the unpacking per row.
-struct Query {
-    wide: Vec<i16>,
-    shrink: f32,
-}
-
-impl Query {
-    fn new(vector: &Vector) -> Self {
-        let row = rounded(vector);
-        Self { shrink: shrink_of(&row), wide: row.into_iter().map(i16::from).collect() }
-    }
-
-    fn cosine(&self, row: &[i8], row_shrink: f32) -> f32 {
-        to_f32(dot(&self.wide, row)) * (self.shrink * row_shrink)
     }
 }
 
@@ -235,54 +179,6 @@ impl<'index, Org: Ord, Id: Ord> Best<'index, Org, Id> {
 
 fn by_rank<Org: Ord, Id: Ord>(a: &Hit<'_, Org, Id>, b: &Hit<'_, Org, Id>) -> Ordering {
     b.cosine.total_cmp(&a.cosine).then_with(|| a.owner.cmp(b.owner)).then_with(|| a.id.cmp(b.id))
-}
-
-/// Eight bits per dimension; the largest value becomes 127.
-#[expect(clippy::cast_possible_truncation, reason = "a value over the largest is within -1..=1")]
-fn rounded(vector: &Vector) -> Vec<i8> {
-    let largest = vector.values().iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
-    if largest == 0.0 {
-        return vec![0; vector.dims()];
-    }
-    vector.values().iter().map(|value| (value / largest * 127.0).round() as i8).collect()
-}
-
-/// One over the length; 0 for the zero row, which then is at cosine 0 from everything.
-fn shrink_of(row: &[i8]) -> f32 {
-    let squares: i32 = row.iter().map(|value| i32::from(*value).pow(2)).sum();
-    if squares == 0 { 0.0 } else { to_f32(squares).sqrt().recip() }
-}
-
-/// A known length is unrolled, and the packed vectors are the usual guests.
-#[inline]
-fn dot(query: &[i16], row: &[i8]) -> i32 {
-    match (<&[i16; DIMS]>::try_from(query), <&[i8; DIMS]>::try_from(row)) {
-        (Ok(query), Ok(row)) => dot_of_any_length(query, row),
-        _ => dot_of_any_length(query, row),
-    }
-}
-
-/// Sixteen sums side by side. Integer sums are exact in any order, so one sum would do; written
-/// this way the compiler multiplies eight pairs per instruction, three times as fast.
-/// Always inlined, or the unrolling above is lost: a quarter of the speed, measured.
-#[inline(always)]
-fn dot_of_any_length(query: &[i16], row: &[i8]) -> i32 {
-    const LANES: usize = 16;
-    let (query, query_rest) = query.as_chunks::<LANES>();
-    let (row, row_rest) = row.as_chunks::<LANES>();
-    let mut sums = [0_i32; LANES];
-    for (a, b) in query.iter().zip(row) {
-        for lane in 0..LANES {
-            sums[lane] += i32::from(a[lane]) * i32::from(b[lane]);
-        }
-    }
-    let rest = query_rest.iter().zip(row_rest).map(|(a, b)| i32::from(*a) * i32::from(*b));
-    sums.into_iter().chain(rest).sum()
-}
-
-#[expect(clippy::cast_precision_loss, reason = "the last bits of a sum of products of bytes")]
-fn to_f32(sum: i32) -> f32 {
-    sum as f32
 }
 
 #[cfg(test)]

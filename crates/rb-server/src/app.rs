@@ -80,6 +80,8 @@ impl App {
         let lost = metrics.telemetry_dropped.clone();
         let gateway = config.gateway.clone();
         let gateway = Gateway::new(gateway, Arc::clone(&store), config.live_runs_max, lost)?;
+        let patterns = Library::new(Arc::clone(&store), gates, better);
+        patterns.read_ahead();
         let keys = Keys::new(&config.static_keys, is_loopback);
         let _ = keys.is_open(&*store).await; // remembered for a time when the store is away
         Ok(Arc::new(Self {
@@ -88,7 +90,7 @@ impl App {
             hands: Hands::default(),
             homes: Homes::default(),
             prefixes: Prefixes::new(config.live_runs_max),
-            patterns: Library::new(Arc::clone(&store), gates, better),
+            patterns,
             cap: Cap::new(config.intervention_cap),
             rates: Rates::new(config.rate_per_sec, config.rate_burst),
             metrics,

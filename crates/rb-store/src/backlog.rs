@@ -15,8 +15,9 @@ use tokio::sync::{RwLock, mpsc};
 use crate::copy::bring;
 use crate::sqlite::Sqlite;
 use crate::{
-    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, PatternRow, ProfileRow,
-    Result, RunFilter, RunKey, RunRow, Scope, StepRow, Store, StoreError, UsageDay,
+    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, PatternChange,
+    PatternFilter, PatternRow, ProfileRow, Result, RunFilter, RunKey, RunRow, Scope, StepRow,
+    Store, StoreError, UsageDay,
 };
 
 /// While something waits, the database is tried this often.
@@ -237,7 +238,9 @@ as_the_store! {
     health(scope: &Scope, since_ms: i64) -> Health;
     experiments(scope: &Scope) -> Vec<(String, u64)>;
     experiment(scope: &Scope, id: &str) -> Vec<ExperimentRun>;
-    patterns(scope: &Scope) -> Vec<PatternRow>;
+    patterns(scope: &Scope, filter: &PatternFilter) -> Vec<PatternRow>;
+    pattern(org: &str, tier: &str, pattern_id: &str) -> Option<PatternRow>;
+    pattern_changes(after_version: u64, count_max: u32) -> Vec<(u64, PatternChange)>;
     findings(org: &str, codebase: &str) -> Vec<FindingRow>;
     codebases(scope: &Scope) -> Vec<String>;
     profiles(scope: &Scope) -> Vec<ProfileRow>;

@@ -9,13 +9,16 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use crate::{
-    Change, Result, RunAfter, RunFilter, RunKey, RunRow, RunStart, Scope, Store, StoreError,
+    Change, PatternChange, Result, RunAfter, RunFilter, RunKey, RunRow, RunStart, Scope, Store,
+    StoreError,
 };
 
 /// Runs that are compared at once.
 const PAGE_RUNS: u32 = 200;
 /// Steps that are read and written at once.
 const PAGE_STEPS: u32 = 200;
+/// Patterns that are read and written at once.
+const PAGE_PATTERNS: u32 = 500;
 /// Runs that are copied side by side.
 const SIDE_BY_SIDE: usize = 8;
 
@@ -67,6 +70,7 @@ pub async fn copy(
     }
     remove_deleted(from, to).await?;
     copy_conversations(&**from, &**to).await?;
+    copy_patterns(&**from, &**to).await?;
     copy_rest(&**from, &**to).await
 }
 
@@ -87,7 +91,16 @@ pub async fn amounts(store: &Arc<dyn Store>) -> Result<Amounts> {
         after = Some(last.run);
     }
     let everybody = Scope::default();
-    amounts.patterns = store.patterns(&everybody).await?.len() as u64;
+    let mut version = 0;
+    while let Some((last, _)) = {
+        let changes = store.pattern_changes(version, PAGE_PATTERNS).await?;
+        let is_there =
+            |(_, change): &&(u64, PatternChange)| matches!(change, PatternChange::Put(_));
+        amounts.patterns += changes.iter().filter(is_there).count() as u64;
+        changes.into_iter().next_back()
+    } {
+        version = last;
+    }
     amounts.profiles = store.profiles(&everybody).await?.len() as u64;
     amounts.keys = store.keys().await?.len() as u64;
     amounts.settings = store.settings().await?.len() as u64;
@@ -246,13 +259,28 @@ async fn copy_conversations(from: &dyn Store, to: &dyn Store) -> Result<()> {
     }
 }
 
+/// Patterns that were deleted go on the other side too.
+async fn copy_patterns(from: &dyn Store, to: &dyn Store) -> Result<()> {
+    let mut version = 0;
+    loop {
+        let changes = from.pattern_changes(version, PAGE_PATTERNS).await?;
+        let Some((last, _)) = changes.last() else { return Ok(()) };
+        version = *last;
+        let copied = changes.into_iter().map(|(_, change)| match change {
+            PatternChange::Put(row) => Change::PutPattern(row),
+            PatternChange::Gone { org, tier, pattern_id } => {
+                Change::DeletePattern { org, tier, pattern_id }
+            }
+        });
+        to.apply(copied.collect()).await?;
+    }
+}
+
 /// What is small: it is copied as a whole. Usage comes last, since the steps were counted on their way.
 async fn copy_rest(from: &dyn Store, to: &dyn Store) -> Result<()> {
     let everybody = Scope::default();
     let mut changes: Vec<Change> = Vec::new();
     changes.extend(from.keys().await?.into_iter().map(|row| Change::PutKey(Box::new(row))));
-    let patterns = from.patterns(&everybody).await?;
-    changes.extend(patterns.into_iter().map(|row| Change::PutPattern(Box::new(row))));
     let profiles = from.profiles(&everybody).await?;
     changes.extend(profiles.into_iter().map(|row| Change::PutProfile(Box::new(row))));
     for (name, value) in from.settings().await? {

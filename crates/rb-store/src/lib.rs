@@ -43,8 +43,8 @@ pub use copy::{Amounts, amounts, copy};
 pub use open::open;
 pub use rows::{
     ConversationRow, DayHealth, Evidence, ExperimentRun, FindingRow, Health, KeyRow, ModelTokens,
-    MonitorHealth, OutcomeClass, PatternRow, ProfileRow, RunAfter, RunFilter, RunKey, RunRow,
-    Scope, StepRow, Tokens, UsageDay,
+    MonitorHealth, OutcomeClass, PatternChange, PatternFilter, PatternRow, ProfileRow, RunAfter,
+    RunFilter, RunKey, RunRow, Scope, StepRow, Tokens, UsageDay,
 };
 
 /// Why something could not be kept or found.
@@ -91,7 +91,16 @@ pub trait Store: Send + Sync + 'static {
     async fn experiment(&self, scope: &Scope, id: &str) -> Result<Vec<ExperimentRun>>;
 
     /// The patterns a scope may use: its own E1, all E2 and E3. By tier, then id.
-    async fn patterns(&self, scope: &Scope) -> Result<Vec<PatternRow>>;
+    async fn patterns(&self, scope: &Scope, filter: &PatternFilter) -> Result<Vec<PatternRow>>;
+    /// One pattern; `org` is empty for E2 and E3.
+    async fn pattern(&self, org: &str, tier: &str, pattern_id: &str) -> Result<Option<PatternRow>>;
+    /// What became of the library after a version, in order, each with the version it made. Whoever has heard of a
+    /// version has heard of all before it; a pattern that changed twice is told once, as it is now.
+    async fn pattern_changes(
+        &self,
+        after_version: u64,
+        count_max: u32,
+    ) -> Result<Vec<(u64, PatternChange)>>;
     /// The findings of a codebase, oldest first.
     async fn findings(&self, org: &str, codebase: &str) -> Result<Vec<FindingRow>>;
     /// The codebases in scope that have findings or runs, sorted. Findings belong to no project, so a scope with a

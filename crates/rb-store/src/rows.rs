@@ -302,6 +302,24 @@ pub struct PatternRow {
     pub used_ms: Option<i64>,
 }
 
+/// What became of a pattern.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PatternChange {
+    /// It is new, or other than before.
+    Put(Box<PatternRow>),
+    /// It is no more.
+    Gone { org: String, tier: String, pattern_id: String },
+}
+
+/// Which patterns a list shows; empty fields do not filter.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PatternFilter {
+    pub tier: Option<String>,
+    /// The page begins after this pattern: tier, id and organisation.
+    pub after: Option<(String, String, String)>,
+    pub count_max: u32,
+}
+
 /// Something an agent learned about a codebase.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FindingRow {

@@ -12,6 +12,8 @@ pub(crate) mod server;
 
 /// Server time of the pages with many stored steps.
 pub(crate) mod pages;
+/// One node and two, and growth.
+pub(crate) mod scale;
 
 /// What steering costs the providers' prompt caches.
 pub(crate) mod cache;
@@ -22,4 +24,5 @@ mod load;
 mod process;
 mod python;
 mod report;
+mod stored;
 mod trace;

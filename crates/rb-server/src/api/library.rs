@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use rb_engine::guidance::Tier;
-use rb_store::{Change, PatternRow, Scope};
+use rb_store::{Change, PatternFilter, PatternRow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -19,7 +19,7 @@ use crate::auth::Caller;
 use crate::body::{Body, Query as Asked};
 use crate::clock::{iso, now_ms};
 use crate::error::{ApiError, ApiResult, Problem, unprocessable};
-use crate::library::{self, fields};
+use crate::library::fields;
 use crate::path::Path;
 
 const LIMIT_DEFAULT: u32 = 200;
@@ -120,10 +120,11 @@ async fn list(
         return Err(unprocessable(&["query", "limit"], what));
     }
     app.patterns.write_uses().await;
-    let rows = app.store.patterns(&caller.scope(query.org_id.as_deref(), None)).await?;
-    let tier = query.tier.map(|tier| tier.tier().name());
-    let rows = rows.iter().filter(|row| tier.is_none_or(|tier| row.tier == tier));
-    Ok(Json(rows.take(limit as usize).map(PatternOut::from).collect()))
+    let tier = query.tier.map(|tier| tier.tier().name().to_owned());
+    let filter = PatternFilter { tier, count_max: limit, after: None };
+    let scope = caller.scope(query.org_id.as_deref(), None);
+    let rows = app.store.patterns(&scope, &filter).await?;
+    Ok(Json(rows.iter().map(PatternOut::from).collect()))
 }
 
 /// A new pattern.
@@ -205,16 +206,12 @@ fn check_fields(tier: Tier, fields: &Map<String, Value>) -> ApiResult<()> {
 
 /// The caller's pattern of that name.
 async fn find(app: &Shared, org: &str, tier: Tier, id: &str) -> ApiResult<Option<PatternRow>> {
-    let rows = app.store.patterns(&Scope::org(org)).await?;
-    let is_it = |row: &PatternRow| {
-        row.tier == tier.name() && row.pattern_id == id && (tier != Tier::E1 || row.org == org)
-    };
-    Ok(rows.into_iter().find(is_it))
+    Ok(app.store.pattern(org, tier.name(), id).await?)
 }
 
 async fn put(app: &Shared, row: PatternRow) -> ApiResult<Json<PatternOut>> {
     let shown = PatternOut::from(&row);
-    app.store.apply(vec![Change::PutPattern(Box::new(row)), library::changed()]).await?;
+    app.store.apply(vec![Change::PutPattern(Box::new(row))]).await?;
     app.patterns.forget();
     Ok(Json(shown))
 }
@@ -320,7 +317,7 @@ pub(crate) async fn remove(
     let org = owner(&caller, tier, query.org_id.as_deref())?;
     let gone =
         Change::DeletePattern { org, tier: tier.name().to_owned(), pattern_id: pattern_id.clone() };
-    let touched = app.store.apply(vec![gone, library::changed()]).await?;
+    let touched = app.store.apply(vec![gone]).await?;
     app.patterns.forget();
     if touched.first().copied().unwrap_or_default() == 0 {
         return Err(NO_PATTERN);

@@ -4,7 +4,7 @@
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use maud::{Markup, html};
-use rb_store::{PatternRow, RunFilter};
+use rb_store::{PatternFilter, PatternRow, RunFilter, Scope};
 use serde_json::{Map, Value, json};
 
 use super::form::{Form, field, read};
@@ -20,6 +20,10 @@ use crate::view::text::{Shown, counted, editable, grouped, line, name};
 
 const HERE: &str = "/ui/patterns";
 const TEXT_CHARS_MAX: usize = 8_000;
+/// Patterns of a tier that are shown; whoever looks for others has a box to search with.
+const PATTERNS_SHOWN: usize = 300;
+/// Patterns that are read at once.
+const PATTERNS_AT_ONCE: u32 = 500;
 /// The runs that used a pattern, on its own page.
 const RUNS_SHOWN: u32 = 10;
 
@@ -63,9 +67,12 @@ pub(super) async fn page(
 
 async fn draw(app: &Shared, visitor: &Visitor, query: &str) -> ApiResult<Response> {
     app.patterns.write_uses().await;
-    let rows = app.store.patterns(&visitor.caller.scope(None, None)).await?;
+    let scope = visitor.caller.scope(None, None);
     let wanted = field(query, "q").unwrap_or_default();
-    let fits = |row: &&PatternRow| wanted.is_empty() || has(row, &wanted);
+    let mut tiers = Vec::new();
+    for (tier, about) in TIERS {
+        tiers.push((tier, about, listed(app, &scope, tier, &wanted).await?));
+    }
     let body = html! {
         h1 { "Patterns" }
         p.lead { "What agents are told when a situation is known." }
@@ -73,19 +80,43 @@ async fn draw(app: &Shared, visitor: &Visitor, query: &str) -> ApiResult<Respons
             label.grow { "Search" input type="search" name="q" value=(wanted) placeholder="any words of a pattern"; }
             div.buttons { button.main { "Show" } }
         }
-        @for (tier, about) in TIERS {
-            @let of_tier: Vec<_> = rows.iter().filter(|row| row.tier == tier).filter(fits).collect();
+        @for (tier, about, Listed { rows, is_all }) in &tiers {
             section {
                 div.title-row {
-                    h2 { (tier.to_uppercase()) " " span.count { (of_tier.len()) } }
+                    h2 { (tier.to_uppercase()) " " span.count { (rows.len()) @if !is_all { "+" } } }
                     @if may_change(visitor, tier) { a.button href={ "/ui/pattern?tier=" (tier) } { "Add " (tier.to_uppercase()) } }
                 }
                 p.soft { (about) }
-                @if !of_tier.is_empty() { (table(&of_tier)) }
+                @if !rows.is_empty() { (table(rows)) }
+                @if !is_all { p.soft { "There are more; search for some words of them." } }
             }
         }
     };
     Ok(layout::page(visitor, HERE, "Patterns", &body))
+}
+
+/// The first patterns of a tier that have the words.
+struct Listed {
+    rows: Vec<PatternRow>,
+    is_all: bool,
+}
+
+async fn listed(app: &Shared, scope: &Scope, tier: &str, wanted: &str) -> ApiResult<Listed> {
+    let tier = Some(tier.to_owned());
+    let mut filter = PatternFilter { tier, after: None, count_max: PATTERNS_AT_ONCE };
+    let mut rows = Vec::new();
+    loop {
+        let page = app.store.patterns(scope, &filter).await?;
+        let is_last = page.len() < PATTERNS_AT_ONCE as usize;
+        let last = page.last();
+        filter.after = last.map(|row| (row.tier.clone(), row.pattern_id.clone(), row.org.clone()));
+        rows.extend(page.into_iter().filter(|row| wanted.is_empty() || has(row, wanted)));
+        if is_last || rows.len() > PATTERNS_SHOWN {
+            let is_all = rows.len() <= PATTERNS_SHOWN;
+            rows.truncate(PATTERNS_SHOWN);
+            return Ok(Listed { rows, is_all });
+        }
+    }
 }
 
 /// Whether a pattern has the words, in any case.
@@ -116,7 +147,7 @@ fn address(row: &PatternRow) -> String {
     format!("/ui/pattern?{}", query.finish())
 }
 
-fn table(rows: &[&PatternRow]) -> Markup {
+fn table(rows: &[PatternRow]) -> Markup {
     html! {
         div.scroll tabindex="0" role="group" aria-label="Patterns" { table.cards {
             thead { tr { th { "pattern" } th { "against" } th.right { "used" } th.right { "last" } } }
@@ -156,9 +187,12 @@ async fn draw_one(app: &Shared, visitor: &Visitor, query: &str) -> ApiResult<Res
     }
     app.patterns.write_uses().await;
     let scope = visitor.caller.scope(None, None);
-    let rows = app.store.patterns(&scope).await?;
-    let is_it = |row: &&PatternRow| row.tier == tier && row.pattern_id == id && row.org == org;
-    let row = rows.iter().find(is_it).ok_or(ApiError::NotFound("there is no such pattern"))?;
+    let row = app.store.pattern(&org, &tier, &id).await?;
+    let is_seen = |row: &PatternRow| {
+        row.org.is_empty() && tier != "e1" || scope.org.as_ref().is_none_or(|org| row.org == *org)
+    };
+    let row = row.filter(is_seen).ok_or(ApiError::NotFound("there is no such pattern"))?;
+    let row = &row;
     let pattern = format!("{tier}:{id}");
     let filter =
         RunFilter { pattern: Some(pattern.clone()), count_max: RUNS_SHOWN, ..RunFilter::default() };

@@ -1,7 +1,7 @@
 //! The patterns in memory, found by meaning.
 //!
-//! A snapshot of all patterns is searched; a change made here replaces it at once, one made by another process is
-//! seen within a second. E1 is found within its organisation only, E2 and E3 by everybody. A situation passes when it is
+//! All patterns are in memory. What changes in the store is laid on as it comes: a change made here at once, one made by
+//! another process within a second, whatever the size of the library. E1 is found within its organisation only, E2 and E3 by everybody. A situation passes when it is
 //! as similar as the tier's gate and the pattern's own threshold ask for.
 
 /// The fields of patterns under all their names.
@@ -11,21 +11,21 @@ pub(crate) mod meaning;
 /// The library a new installation begins with.
 pub(crate) mod starter;
 
-/// The patterns at one time, and their directions.
-mod snapshot;
+/// The patterns in memory, and their directions.
+mod shelf;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use rb_engine::guidance::render::Family;
 use rb_engine::guidance::{Pattern, Tier};
-use rb_store::{Change, PatternRow, Result, Scope, Store};
+use rb_store::{Change, PatternRow, Result, Store};
 
 use crate::clock::now_ms;
 use meaning::Better;
-use snapshot::{Asked, Snapshot};
+use shelf::{Asked, Prepared, Shelf};
 
 /// A change made by another process is seen after this long.
 const LOOKED_EVERY: Duration = Duration::from_secs(1);
@@ -33,14 +33,15 @@ const LOOKED_EVERY: Duration = Duration::from_secs(1);
 const USES_WRITTEN_AFTER: Duration = Duration::from_secs(1);
 /// More uses than this between two writes are not counted.
 const USES_HELD_MAX: usize = 10_000;
-/// Its value changes with the library.
-const VERSION: &str = "library_version";
-
-/// The change that tells other processes about changes of patterns. Goes with each of them.
-pub(crate) fn changed() -> Change {
-    let value = uuid::Uuid::now_v7().simple().to_string();
-    Change::PutSetting { name: VERSION.to_owned(), value }
-}
+/// A look-up waits no longer for changes to be read. A large library comes in for a while after the start; until then
+/// what has come is searched.
+const WAITED_MAX: Duration = Duration::from_secs(1);
+/// Changes that are read at once, and laid on while nobody searches.
+const CHANGES_AT_ONCE: u32 = 500;
+/// Patterns that are sent to the better embedder at once.
+const IMPROVED_AT_ONCE: usize = 64;
+/// A better embedder that failed is asked again after this long.
+const IMPROVED_AGAIN: Duration = Duration::from_secs(15);
 
 /// What is looked for.
 #[derive(Debug, Clone)]
@@ -58,7 +59,7 @@ pub(crate) struct Wanted<'a> {
 /// A pattern that fits.
 #[derive(Debug, Clone)]
 pub(crate) struct Match {
-    pub(crate) row: Arc<PatternRow>,
+    pub(crate) row: PatternRow,
     pub(crate) tier: Tier,
     /// From 0 to 1; a standing rule fits everywhere.
     pub(crate) similarity: f64,
@@ -84,32 +85,61 @@ pub(crate) struct Library {
     store: Arc<dyn Store>,
     gates: Gates,
     better: Option<Better>,
-    held: Mutex<Held>,
+    shelf: RwLock<Shelf>,
+    looked: Mutex<Looked>,
+    /// Held by whoever reads changes.
+    reading: Arc<tokio::sync::Mutex<()>>,
+    /// Held by whoever asks the better embedder about patterns.
+    improving: tokio::sync::Mutex<()>,
     uses: Mutex<Vec<(String, String, String)>>,
 }
 
+/// How well the shelf is known to be as the store.
 #[derive(Default)]
-struct Held {
-    snapshot: Option<Arc<Snapshot>>,
-    /// When it was last compared with the store.
-    looked: Option<Instant>,
+struct Looked {
+    /// When it last was.
+    at: Option<Instant>,
+    /// How often somebody has changed a pattern here.
+    changed: u64,
+    /// It has been, once.
+    is_loaded: bool,
 }
 
 impl Library {
     pub(crate) fn new(store: Arc<dyn Store>, gates: Gates, better: Option<Better>) -> Arc<Self> {
-        let (held, uses) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { store, gates, better, held, uses })
+        let shelf = Shelf::new(better.as_ref().map(|_| Better::CALIBRATION));
+        Arc::new(Self {
+            store,
+            gates,
+            better,
+            shelf: RwLock::new(shelf),
+            looked: Mutex::default(),
+            reading: Arc::default(),
+            improving: tokio::sync::Mutex::default(),
+            uses: Mutex::default(),
+        })
+    }
+
+    /// Begins to read the library, so that it is there when it is asked for.
+    pub(crate) fn read_ahead(self: &Arc<Self>) {
+        let library = Arc::clone(self);
+        tokio::spawn(async move {
+            if let Err(error) = library.catch_up().await {
+                tracing::warn!(%error, "the library is not there yet");
+            }
+        });
     }
 
     /// The patterns were changed here: the next look-up sees it.
     pub(crate) fn forget(&self) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.looked = None;
+        let mut looked = self.looked();
+        looked.at = None;
+        looked.changed += 1;
     }
 
     /// The patterns that fit, best first.
     pub(crate) async fn find(self: &Arc<Self>, wanted: &Wanted<'_>) -> Result<Vec<Match>> {
-        let snapshot = self.snapshot().await?;
+        self.catch_up().await?;
         let tiers: &[Tier] = match wanted.tier {
             Some(Tier::E1) => &[Tier::E1],
             Some(Tier::E2) => &[Tier::E2],
@@ -117,13 +147,14 @@ impl Library {
             None if wanted.context.trim().is_empty() => &[Tier::E3],
             None => &[Tier::E1, Tier::E2],
         };
-        let asked = self.asked(&snapshot, wanted.context, tiers).await;
+        let asked = self.asked(wanted.context, tiers).await;
+        let held = self.shelf();
         let mut found = Vec::new();
         for tier in tiers {
             found.extend(match tier {
-                Tier::E1 => snapshot.nearest(Tier::E1, &asked, wanted, self.gates.e1),
-                Tier::E2 => snapshot.nearest(Tier::E2, &asked, wanted, self.gates.e2),
-                Tier::E3 => snapshot.rules(wanted),
+                Tier::E1 => held.nearest(Tier::E1, &asked, wanted, self.gates.e1),
+                Tier::E2 => held.nearest(Tier::E2, &asked, wanted, self.gates.e2),
+                Tier::E3 => held.rules(wanted),
             });
         }
         found.sort_by(|a, b| b.similarity.total_cmp(&a.similarity));
@@ -163,13 +194,13 @@ impl Library {
         }
     }
 
-    /// The directions of a situation, by the better embedder where the snapshot has its vectors.
-    async fn asked(&self, snapshot: &Snapshot, context: &str, tiers: &[Tier]) -> Asked {
+    /// The directions of a situation, by the better embedder where all patterns have theirs.
+    async fn asked(&self, context: &str, tiers: &[Tier]) -> Asked {
         if tiers == [Tier::E3] || context.trim().is_empty() {
             return Asked::nothing();
         }
-        let texts = snapshot::situations(context);
-        if let Some(better) = self.better.as_ref().filter(|_| snapshot.has_better()) {
+        let texts = shelf::situations(context);
+        if let Some(better) = self.better.as_ref().filter(|_| self.shelf().has_better()) {
             match better.embed(&texts).await {
                 Ok(vectors) => return Asked::better(vectors),
                 Err(meaning::MeaningError::Resting) => {}
@@ -181,79 +212,126 @@ impl Library {
         Asked::packed(&texts)
     }
 
-    async fn snapshot(self: &Arc<Self>) -> Result<Arc<Snapshot>> {
-        let (held, is_fresh) = {
-            let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_fresh = held.looked.is_some_and(|at| at.elapsed() < LOOKED_EVERY);
-            (held.snapshot.clone(), is_fresh)
-        };
-        match held {
-            Some(snapshot) if is_fresh => Ok(snapshot),
-            Some(snapshot) => match self.looked_again(&snapshot).await {
-                Ok(snapshot) => Ok(snapshot),
-                Err(error) => {
-                    tracing::warn!(%error, "the library may be out of date");
-                    Ok(snapshot)
-                }
-            },
-            None => self.load().await,
+    /// Lays on what has changed, unless that was done a moment ago. Goes on with what there is if it takes too long, or
+    /// cannot be done any more.
+    async fn catch_up(self: &Arc<Self>) -> Result<()> {
+        if self.is_fresh() {
+            return Ok(());
         }
-    }
-
-    async fn looked_again(self: &Arc<Self>, snapshot: &Arc<Snapshot>) -> Result<Arc<Snapshot>> {
-        let version = self.store.setting(VERSION).await?;
-        if version != snapshot.version {
-            return self.load().await;
+        let waiting = tokio::time::timeout(WAITED_MAX, Arc::clone(&self.reading).lock_owned());
+        let Ok(alone) = waiting.await else { return Ok(()) };
+        if self.is_fresh() {
+            return Ok(());
         }
-        self.hold(Arc::clone(snapshot));
-        Ok(Arc::clone(snapshot))
-    }
-
-    async fn load(self: &Arc<Self>) -> Result<Arc<Snapshot>> {
-        // The version first: a change between the two reads is seen at the next look.
-        let version = self.store.setting(VERSION).await?;
-        let rows = self.store.patterns(&Scope::default()).await?;
-        let calibration = self.better.as_ref().map(|_| Better::CALIBRATION);
-        let work = move || Snapshot::new(version, rows, calibration);
-        let snapshot = tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
-            tracing::error!(%error, "the library could not be read into memory");
-            Snapshot::default()
+        let library = Arc::clone(self);
+        let reading = tokio::spawn(async move {
+            let _alone = alone;
+            library.read_changes().await
         });
-        let snapshot = Arc::new(snapshot);
-        self.hold(Arc::clone(&snapshot));
-        if self.better.is_some() {
-            tokio::spawn(Arc::clone(self).improve(Arc::clone(&snapshot)));
+        match tokio::time::timeout(WAITED_MAX, reading).await {
+            Ok(Ok(Err(error))) if self.looked().is_loaded => {
+                tracing::warn!(%error, "the library may be out of date");
+                Ok(())
+            }
+            Ok(Ok(done)) => done,
+            Ok(Err(error)) => {
+                tracing::error!(%error, "the library could not be read");
+                Ok(())
+            }
+            Err(_) => Ok(()),
         }
-        Ok(snapshot)
     }
 
-    fn hold(&self, snapshot: Arc<Snapshot>) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        *held = Held { snapshot: Some(snapshot), looked: Some(Instant::now()) };
+    async fn read_changes(self: &Arc<Self>) -> Result<()> {
+        loop {
+            let made_here = self.looked().changed;
+            let version = self.shelf().version;
+            let changes = self.store.pattern_changes(version, CHANGES_AT_ONCE).await?;
+            let is_all = changes.len() < CHANGES_AT_ONCE as usize;
+            if let Some((version, _)) = changes.last() {
+                let version = *version;
+                let library = Arc::clone(self);
+                let work = move || library.lay_on(version, &changes);
+                if let Err(error) = tokio::task::spawn_blocking(work).await {
+                    tracing::error!(%error, "changes of patterns could not be laid on");
+                }
+                if self.better.is_some() {
+                    tokio::spawn(Arc::clone(self).improve());
+                }
+            }
+            if is_all {
+                let mut looked = self.looked();
+                looked.is_loaded = true;
+                // A change that was made meanwhile here may have been missed.
+                looked.at = (looked.changed == made_here).then(Instant::now);
+                return Ok(());
+            }
+        }
     }
 
-    /// Adds the better embedder's vectors to a snapshot, in the background; until then the packed ones serve.
-    async fn improve(self: Arc<Self>, snapshot: Arc<Snapshot>) {
+    /// Lays changes on. What takes time is done before anybody has to wait.
+    fn lay_on(&self, version: u64, changes: &[(u64, rb_store::PatternChange)]) {
+        let prepared: Vec<Prepared> =
+            changes.iter().filter_map(|(_, change)| Prepared::new(change)).collect();
+        let mut held = self.shelf_mut();
+        for change in prepared {
+            held.lay_on(change);
+        }
+        held.version = version;
+    }
+
+    /// Asks the better embedder about patterns that it has not seen, in the background; until all have its directions,
+    /// the packed ones serve.
+    async fn improve(self: Arc<Self>) {
         let Some(better) = &self.better else { return };
-        let texts = snapshot.texts();
-        match better.embed(&texts).await {
-            Ok(vectors) => snapshot.add_better(&vectors),
-            Err(error) => {
-                tracing::warn!(%error, "patterns are compared by the packed vectors for now");
-                tokio::time::sleep(LOOKED_EVERY * 15).await;
-                // Reading the library anew asks again.
-                let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-                if held.snapshot.as_ref().is_some_and(|held| Arc::ptr_eq(held, &snapshot)) {
-                    *held = Held::default();
+        let _alone = self.improving.lock().await;
+        loop {
+            let books = self.shelf().awaiting(IMPROVED_AT_ONCE);
+            if books.is_empty() {
+                return;
+            }
+            let situations: Vec<Vec<String>> = books.iter().map(|book| book.situations()).collect();
+            match better.embed(&situations.concat()).await {
+                Ok(vectors) => {
+                    let mut vectors = vectors.as_slice();
+                    let mut held = self.shelf_mut();
+                    for (book, lines) in books.iter().zip(&situations) {
+                        let (own, rest) = vectors.split_at(lines.len().min(vectors.len()));
+                        vectors = rest;
+                        if let Err(error) = held.add_better(book, own) {
+                            tracing::warn!(%error, "patterns are compared by the packed vectors");
+                            return;
+                        }
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "patterns are compared by the packed vectors for now");
+                    tokio::time::sleep(IMPROVED_AGAIN).await;
                 }
             }
         }
     }
+
+    fn is_fresh(&self) -> bool {
+        self.looked().at.is_some_and(|at| at.elapsed() < LOOKED_EVERY)
+    }
+
+    fn looked(&self) -> MutexGuard<'_, Looked> {
+        self.looked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn shelf(&self) -> RwLockReadGuard<'_, Shelf> {
+        self.shelf.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn shelf_mut(&self) -> RwLockWriteGuard<'_, Shelf> {
+        self.shelf.write().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Whether a pattern is for a model; an unknown model gets everything.
-fn is_for(row: &PatternRow, model: &str) -> bool {
-    let Some(family) = row.model_family.as_deref().filter(|family| !family.is_empty()) else {
+fn is_for(family: Option<&str>, model: &str) -> bool {
+    let Some(family) = family.filter(|family| !family.is_empty()) else {
         return true;
     };
     model.is_empty()

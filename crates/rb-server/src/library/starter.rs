@@ -118,7 +118,6 @@ pub(crate) async fn load_once(store: &dyn Store) -> Result<()> {
     let put = |row: PatternRow| Change::PutPattern(Box::new(row));
     let mut changes: Vec<Change> = rows.into_iter().map(put).collect();
     changes.push(Change::PutSetting { name: LOADED.to_owned(), value: at_ms.to_string() });
-    changes.push(super::changed());
     store.apply(changes).await?;
     Ok(())
 }

@@ -39,7 +39,7 @@ async fn changes_are_seen_at_once_here_and_soon_elsewhere() {
     for library in [&here, &elsewhere] {
         assert!(found(library, "session token expiration").await.is_empty());
     }
-    store.apply(vec![row("p", "session token expiration"), changed()]).await.unwrap();
+    store.apply(vec![row("p", "session token expiration")]).await.unwrap();
     here.forget();
     assert_eq!(found(&here, "session token expiration").await, ["p"]);
     let begun = Instant::now();
@@ -47,6 +47,32 @@ async fn changes_are_seen_at_once_here_and_soon_elsewhere() {
         assert!(begun.elapsed() < LOOKED_EVERY * 5, "another process never hears of it");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// Changes and removals are laid on, and a large library comes in page by page.
+#[tokio::test]
+async fn what_is_changed_or_removed_is_found_no_more() {
+    let store = rb_store::open("sqlite::memory:").await.unwrap();
+    let library = Library::new(Arc::clone(&store), GATES, None);
+    let many = (0..2 * CHANGES_AT_ONCE).map(|at| row(&format!("p{at:04}"), &format!("step {at}")));
+    store.apply(many.collect()).await.unwrap();
+    let Change::PutPattern(mut several) = row("several", "x") else { panic!() };
+    several.context = "paint the garden fence\nthe disk is full".to_owned();
+    store.apply(vec![Change::PutPattern(several)]).await.unwrap();
+    assert_eq!(found(&library, "paint the garden fence").await, ["several"]);
+    assert_eq!(library.shelf().version, u64::from(2 * CHANGES_AT_ONCE) + 1);
+
+    store.apply(vec![row("several", "session token expiration")]).await.unwrap();
+    library.forget();
+    for gone in ["paint the garden fence", "the disk is full"] {
+        assert!(found(&library, gone).await.is_empty(), "{gone}");
+    }
+    assert_eq!(found(&library, "session token expiration").await, ["several"]);
+
+    let (org, tier, pattern_id) = ("o".to_owned(), "e1".to_owned(), "several".to_owned());
+    store.apply(vec![Change::DeletePattern { org, tier, pattern_id }]).await.unwrap();
+    library.forget();
+    assert!(found(&library, "session token expiration").await.is_empty());
 }
 
 #[tokio::test]

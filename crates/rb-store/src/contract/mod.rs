@@ -122,6 +122,9 @@ checks! {
     rest {
         patterns_are_put_replaced_used_and_deleted,
         patterns_come_by_tier_and_id,
+        a_pattern_is_found_by_its_name,
+        patterns_are_listed_in_pages,
+        changes_of_patterns_are_told_in_order_and_once,
         findings_are_put_invalidated_and_cleared,
         codebases_have_findings_or_runs,
         profiles_are_put_replaced_and_deleted,

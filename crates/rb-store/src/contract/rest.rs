@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use super::sample::{
-    ALL, T0, a, api_key, begins, finding, key, pattern, profile, puts, quiet, start,
+    ALL, T0, a, api_key, begins, finding, key, pattern, patterns, profile, puts, quiet, start,
 };
 use super::{Checked, holds, put, same};
-use crate::{Change, ConversationRow, FindingRow, KeyRow, PatternRow, ProfileRow, RunStart, Store};
+use crate::{
+    Change, ConversationRow, FindingRow, KeyRow, PatternChange, PatternFilter, PatternRow,
+    ProfileRow, RunStart, Store,
+};
 
 type Held = Arc<dyn Store>;
 
@@ -21,7 +24,7 @@ fn puts_finding(row: FindingRow) -> Change {
 pub(super) async fn patterns_are_put_replaced_used_and_deleted(store: Held) -> Checked {
     let mut mine = pattern("a", "e1", "p");
     same("rows touched", put(&store, puts_pattern(mine.clone())).await?, 1)?;
-    same("patterns", store.patterns(&a()).await?, vec![mine.clone()])?;
+    same("patterns", store.patterns(&a(), &patterns()).await?, vec![mine.clone()])?;
     mine = PatternRow {
         failure_type: None,
         model_family: None,
@@ -32,7 +35,7 @@ pub(super) async fn patterns_are_put_replaced_used_and_deleted(store: Held) -> C
         ..mine
     };
     put(&store, puts_pattern(mine.clone())).await?;
-    same("replaced", store.patterns(&a()).await?, vec![mine.clone()])?;
+    same("replaced", store.patterns(&a(), &patterns()).await?, vec![mine.clone()])?;
     let name = |id: &str| ("a".to_owned(), "e1".to_owned(), id.to_owned());
     let used = Change::UsePatterns { used: vec![name("p"), name("unknown")], at_ms: T0 + 5 };
     same("patterns used", put(&store, used).await?, 1)?;
@@ -40,11 +43,11 @@ pub(super) async fn patterns_are_put_replaced_used_and_deleted(store: Held) -> C
     put(&store, used).await?;
     mine.uses = 2;
     mine.used_ms = Some(T0 + 5);
-    same("used twice", store.patterns(&a()).await?, vec![mine])?;
+    same("used twice", store.patterns(&a(), &patterns()).await?, vec![mine])?;
     let (org, tier, pattern_id) = name("p");
     let gone = Change::DeletePattern { org, tier, pattern_id };
     same("deleted", put(&store, gone).await?, 1)?;
-    same("patterns left", store.patterns(&a()).await?, vec![])
+    same("patterns left", store.patterns(&a(), &patterns()).await?, vec![])
 }
 
 pub(super) async fn patterns_come_by_tier_and_id(store: Held) -> Checked {
@@ -58,10 +61,78 @@ pub(super) async fn patterns_come_by_tier_and_id(store: Held) -> Checked {
     ] {
         put(&store, puts_pattern(pattern(org, tier, id))).await?;
     }
-    let patterns = store.patterns(&a()).await?;
+    let patterns = store.patterns(&a(), &patterns()).await?;
     let found: Vec<(&str, &str)> =
         patterns.iter().map(|row| (row.tier.as_str(), row.pattern_id.as_str())).collect();
     same("patterns", found, vec![("e1", "y"), ("e1", "z"), ("e2", "c"), ("e3", "a"), ("e3", "b")])
+}
+
+pub(super) async fn a_pattern_is_found_by_its_name(store: Held) -> Checked {
+    let (mine, theirs) = (pattern("a", "e1", "p"), pattern("b", "e1", "p"));
+    for row in [&mine, &theirs, &pattern("", "e2", "p")] {
+        put(&store, puts_pattern(row.clone())).await?;
+    }
+    same("mine", store.pattern("a", "e1", "p").await?, Some(mine))?;
+    same("theirs", store.pattern("b", "e1", "p").await?, Some(theirs))?;
+    same("none", store.pattern("a", "e2", "p").await?, None)
+}
+
+pub(super) async fn patterns_are_listed_in_pages(store: Held) -> Checked {
+    let names =
+        [("a", "e1", "x"), ("a", "e1", "y"), ("", "e2", "x"), ("", "e2", "z"), ("", "e3", "x")];
+    for (org, tier, id) in names {
+        put(&store, puts_pattern(pattern(org, tier, id))).await?;
+    }
+    let mut filter = PatternFilter { count_max: 2, ..PatternFilter::default() };
+    let mut found = Vec::new();
+    while let Some(last) = {
+        let page = store.patterns(&a(), &filter).await?;
+        found.extend(page.iter().map(|row| (row.tier.clone(), row.pattern_id.clone())));
+        page.into_iter().next_back()
+    } {
+        filter.after = Some((last.tier, last.pattern_id, last.org));
+    }
+    let all = names.map(|(_, tier, id)| (tier.to_owned(), id.to_owned())).to_vec();
+    same("pages", found, all)?;
+    let filter = PatternFilter { tier: Some("e2".to_owned()), count_max: 1, after: None };
+    let first = store.patterns(&a(), &filter).await?;
+    same("of a tier", first.iter().map(|row| row.pattern_id.as_str()).collect(), vec!["x"])
+}
+
+pub(super) async fn changes_of_patterns_are_told_in_order_and_once(store: Held) -> Checked {
+    let told = async |after, count_max| -> Result<(u64, Vec<String>), super::Broken> {
+        let changes = store.pattern_changes(after, count_max).await?;
+        let version = changes.last().map_or(after, |(version, _)| *version);
+        let ordered = changes.is_sorted_by(|one, next| one.0 < next.0);
+        holds("every change has a version of its own, in order", ordered)?;
+        let shown = changes.into_iter().map(|(_, change)| match change {
+            PatternChange::Put(row) => format!("{} {}", row.pattern_id, row.context),
+            PatternChange::Gone { org, tier, pattern_id } => format!("-{org} {tier} {pattern_id}"),
+        });
+        Ok((version, shown.collect()))
+    };
+    let puts = |id: &str, context: &str| {
+        puts_pattern(PatternRow { context: context.to_owned(), ..pattern("a", "e1", id) })
+    };
+    let gone = |id: &str| {
+        let (org, tier, pattern_id) = ("a".to_owned(), "e1".to_owned(), id.to_owned());
+        Change::DeletePattern { org, tier, pattern_id }
+    };
+    same("nothing yet", told(0, ALL).await?, (0, vec![]))?;
+    store.apply(vec![puts("p", "1"), puts("q", "1"), puts("r", "1")]).await?;
+    let (first, shown) = told(0, ALL).await?;
+    same("put", shown, ["p 1", "q 1", "r 1"].map(str::to_owned).to_vec())?;
+    store.apply(vec![puts("p", "2"), puts("p", "3"), gone("q"), gone("unknown")]).await?;
+    let (second, shown) = told(first, ALL).await?;
+    same("changed", shown, ["p 3", "-a e1 q"].map(str::to_owned).to_vec())?;
+    let used = vec![("a".to_owned(), "e1".to_owned(), "p".to_owned())];
+    put(&store, Change::UsePatterns { used, at_ms: T0 }).await?;
+    same("a use is no change", told(second, ALL).await?, (second, vec![]))?;
+    put(&store, puts("q", "4")).await?;
+    same("it is back", told(second, ALL).await?.1, vec!["q 4".to_owned()])?;
+    let (third, page) = told(0, 2).await?;
+    same("the first page", page, ["r 1", "p 3"].map(str::to_owned).to_vec())?;
+    same("the second page", told(third, 2).await?.1, vec!["q 4".to_owned()])
 }
 
 pub(super) async fn findings_are_put_invalidated_and_cleared(store: Held) -> Checked {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Change, Evidence, FindingRow, KeyRow, PatternRow, ProfileRow, RunKey, RunStart, Scope, StepRow,
-    Tokens,
+    Change, Evidence, FindingRow, KeyRow, PatternFilter, PatternRow, ProfileRow, RunKey, RunStart,
+    Scope, StepRow, Tokens,
 };
 
 pub(super) const DAY_MS: i64 = 86_400_000;
@@ -113,6 +113,11 @@ pub(super) fn puts(step: StepRow) -> Change {
 
 pub(super) fn ends(org: &str, run_id: &str, at_ms: i64, outcome: &str) -> Change {
     Change::FinishRun { run: key(org, run_id), at_ms, outcome: outcome.to_owned() }
+}
+
+/// All patterns there are.
+pub(super) fn patterns() -> PatternFilter {
+    PatternFilter { count_max: ALL, ..PatternFilter::default() }
 }
 
 pub(super) fn pattern(org: &str, tier: &str, pattern_id: &str) -> PatternRow {

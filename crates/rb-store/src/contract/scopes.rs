@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::sample::{
-    ALL, T0, a, begins, finding, in_experiment, key, pattern, profile, project, puts, start, step,
+    ALL, T0, a, begins, finding, in_experiment, key, pattern, patterns, profile, project, puts,
+    start, step,
 };
 use super::{Checked, holds, put, same, there};
 use crate::{Change, RunFilter, RunStart, Scope, StepRow, Store};
@@ -67,8 +68,8 @@ pub(super) async fn every_read_sees_its_own_organisation_alone(store: Held) -> C
     let trial = store.experiment(&a(), "x").await?;
     same("experiment", trial.iter().map(|run| run.arm.as_str()).collect(), vec!["mine"])?;
     same("their experiment", store.experiment(&a(), "theirs").await?, vec![])?;
-    let patterns = store.patterns(&a()).await?;
-    same("patterns", patterns.iter().map(|p| p.context.as_str()).collect(), vec!["mine"])?;
+    let seen = store.patterns(&a(), &patterns()).await?;
+    same("patterns", seen.iter().map(|p| p.context.as_str()).collect(), vec!["mine"])?;
     let findings = store.findings("a", "shared name").await?;
     same("findings", findings.iter().map(|f| f.content.as_str()).collect(), vec!["mine"])?;
     let codebases = store.codebases(&a()).await?;
@@ -80,7 +81,7 @@ pub(super) async fn every_read_sees_its_own_organisation_alone(store: Held) -> C
 
     let nobody = Scope::org("");
     holds("no run of nobody", store.runs(&nobody, &everything).await?.is_empty())?;
-    holds("no E1 of nobody", store.patterns(&nobody).await?.is_empty())
+    holds("no E1 of nobody", store.patterns(&nobody, &patterns()).await?.is_empty())
 }
 
 pub(super) async fn changes_touch_their_own_organisation_alone(store: Held) -> Checked {
@@ -119,8 +120,8 @@ pub(super) async fn changes_touch_their_own_organisation_alone(store: Held) -> C
     same("the run", (run.task.as_str(), run.outcome), ("mine", None))?;
     let steps = store.steps(&key("a", "r"), 0, ALL).await?;
     same("steps", steps.iter().map(|step| step.thought.as_str()).collect(), vec!["mine"])?;
-    let patterns = store.patterns(&a()).await?;
-    same("patterns", patterns.iter().map(|pattern| pattern.uses).collect(), vec![0])?;
+    let seen = store.patterns(&a(), &patterns()).await?;
+    same("patterns", seen.iter().map(|pattern| pattern.uses).collect(), vec![0])?;
     same("findings", store.findings("a", "shared name").await?.len(), 1)?;
     same("profiles", store.profiles(&a()).await?.len(), 1)?;
     same("experiments", store.experiment(&a(), "x").await?.len(), 1)
@@ -175,7 +176,7 @@ pub(super) async fn no_scope_sees_everything(store: Held) -> Checked {
     same("runs", store.runs(&all, &everything).await?.len(), 7)?;
     same("health", store.health(&all, 0).await?.runs, 7)?;
     same("experiment", store.experiment(&all, "x").await?.len(), 2)?;
-    same("patterns", store.patterns(&all).await?.len(), 2)?;
+    same("patterns", store.patterns(&all, &patterns()).await?.len(), 2)?;
     same("profiles", store.profiles(&all).await?.len(), 2)?;
     same("codebases", store.codebases(&all).await?.len(), 4)
 }

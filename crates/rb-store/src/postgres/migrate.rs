@@ -11,6 +11,7 @@ pub(super) const ALL: &[Migration] = &[
     Migration { name: "first", sql: include_str!("../../migrations/postgres/0001_first.sql") },
     Migration { name: "told", sql: include_str!("../../migrations/postgres/0002_told.sql") },
     Migration { name: "reading", sql: include_str!("../../migrations/postgres/0003_reading.sql") },
+    Migration { name: "library", sql: include_str!("../../migrations/postgres/0004_library.sql") },
 ];
 
 const DOING: &str = "bringing the database up to date";

@@ -69,8 +69,9 @@ use self::fault::{Fault, Sql};
 use self::session::Session;
 use self::writer::Writers;
 use crate::{
-    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, PatternRow, ProfileRow,
-    Result, RunFilter, RunKey, RunRow, Scope, StepRow, Store, UsageDay,
+    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, PatternChange,
+    PatternFilter, PatternRow, ProfileRow, Result, RunFilter, RunKey, RunRow, Scope, StepRow,
+    Store, UsageDay,
 };
 
 /// A read must be answered within this time.
@@ -152,8 +153,24 @@ impl Store for Postgres {
         self.read("reading an experiment", query).await
     }
 
-    async fn patterns(&self, scope: &Scope) -> Result<Vec<PatternRow>> {
-        self.read("listing patterns", async |session| patterns::list(session, scope).await).await
+    async fn patterns(&self, scope: &Scope, filter: &PatternFilter) -> Result<Vec<PatternRow>> {
+        let query = async |session: &Session| patterns::list(session, scope, filter).await;
+        self.read("listing patterns", query).await
+    }
+
+    async fn pattern(&self, org: &str, tier: &str, pattern_id: &str) -> Result<Option<PatternRow>> {
+        let query = async |session: &Session| patterns::find(session, org, tier, pattern_id).await;
+        self.read("reading a pattern", query).await
+    }
+
+    async fn pattern_changes(
+        &self,
+        after_version: u64,
+        count_max: u32,
+    ) -> Result<Vec<(u64, PatternChange)>> {
+        let query =
+            async |session: &Session| patterns::changes(session, after_version, count_max).await;
+        self.read("reading changes of patterns", query).await
     }
 
     async fn findings(&self, org: &str, codebase: &str) -> Result<Vec<FindingRow>> {

@@ -3,10 +3,11 @@
 use tokio_postgres::Row;
 
 use super::fault::Sql;
+use super::scope::{Conditions, Value};
 use super::session::Session;
 use super::text::{TextIn, json, text, text_maybe};
 use crate::numbers::{amount, count_in, count_out};
-use crate::{PatternRow, Scope};
+use crate::{PatternChange, PatternFilter, PatternRow, Scope};
 
 pub(super) async fn put(session: &Session, pattern: &PatternRow) -> Sql<u64> {
     let sql = "INSERT INTO patterns (org, tier, pattern_id, failure_type, model_family, source_trace_id,
@@ -65,18 +66,68 @@ pub(super) async fn mark_used(
         .await
 }
 
-pub(super) async fn list(session: &Session, scope: &Scope) -> Sql<Vec<PatternRow>> {
-    let order = "ORDER BY tier, pattern_id, org";
-    let rows = match &scope.org {
+pub(super) async fn list(
+    session: &Session,
+    scope: &Scope,
+    filter: &PatternFilter,
+) -> Sql<Vec<PatternRow>> {
+    let mut conditions = Conditions::default();
+    if let Some(org) = &scope.org {
         // A pattern that carries an organisation is that organisation's, whatever its tier says.
-        Some(org) => {
-            let seen = "WHERE org = $1 OR (org = '' AND tier <> 'e1')";
-            let sql = format!("SELECT * FROM patterns {seen} {order}");
-            session.select(&sql, &[&TextIn::of(org)]).await?
-        }
-        None => session.select(&format!("SELECT * FROM patterns {order}"), &[]).await?,
+        conditions.add_text("(org = ? OR (org = '' AND tier <> 'e1'))", org);
+    }
+    if let Some(tier) = &filter.tier {
+        conditions.add_text("tier = ?", tier);
+    }
+    if let Some((tier, id, org)) = &filter.after {
+        let place: [Value<'_>; 3] =
+            [Box::new(TextIn::of(tier)), Box::new(TextIn::of(id)), Box::new(TextIn::of(org))];
+        conditions.add("(tier, pattern_id, org) > (?, ?, ?)", place);
+    }
+    let count = conditions.place(Box::new(i64::from(filter.count_max)));
+    let sql = format!(
+        "SELECT * FROM patterns {} ORDER BY tier, pattern_id, org LIMIT {count}",
+        conditions.sql()
+    );
+    session.select(&sql, &conditions.values()).await?.iter().map(pattern).collect()
+}
+
+pub(super) async fn find(
+    session: &Session,
+    org: &str,
+    tier: &str,
+    id: &str,
+) -> Sql<Option<PatternRow>> {
+    let sql = "SELECT * FROM patterns WHERE org = $1 AND tier = $2 AND pattern_id = $3";
+    let name = [TextIn::of(org), TextIn::of(tier), TextIn::of(id)];
+    let rows = session.select(sql, &[&name[0], &name[1], &name[2]]).await?;
+    rows.first().map(pattern).transpose()
+}
+
+/// One statement, so that nothing can happen between what was put and what is gone.
+pub(super) async fn changes(
+    session: &Session,
+    after_version: u64,
+    count_max: u32,
+) -> Sql<Vec<(u64, PatternChange)>> {
+    let sql = "SELECT version, true AS is_there, org, tier, pattern_id, failure_type, model_family, source_trace_id,
+            gate_threshold, context, fields, created_ms, updated_ms, uses, used_ms
+        FROM patterns WHERE version > $1
+        UNION ALL SELECT version, false, org, tier, pattern_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+        FROM patterns_gone WHERE version > $1 ORDER BY version LIMIT $2";
+    let values: [i64; 2] = [count_in(after_version), i64::from(count_max)];
+    let rows = session.select(sql, &[&values[0], &values[1]]).await?;
+    rows.iter().map(change).collect()
+}
+
+fn change(row: &Row) -> Sql<(u64, PatternChange)> {
+    let change = if row.try_get("is_there")? {
+        PatternChange::Put(Box::new(pattern(row)?))
+    } else {
+        let (org, tier) = (text(row, "org")?, text(row, "tier")?);
+        PatternChange::Gone { org, tier, pattern_id: text(row, "pattern_id")? }
     };
-    rows.iter().map(pattern).collect()
+    Ok((count_out(row.try_get("version")?), change))
 }
 
 fn pattern(row: &Row) -> Sql<PatternRow> {

@@ -62,8 +62,9 @@ use self::heads::Heads;
 use self::reader::Readers;
 use self::writer::Writer;
 use crate::{
-    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, PatternRow, ProfileRow,
-    Result, RunFilter, RunKey, RunRow, Scope, StepRow, Store, UsageDay,
+    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, PatternChange,
+    PatternFilter, PatternRow, ProfileRow, Result, RunFilter, RunKey, RunRow, Scope, StepRow,
+    Store, UsageDay,
 };
 
 /// A store in one file, or in memory. Fields drop in this order: whoever reads is done before the writer closes.
@@ -212,9 +213,23 @@ impl Store for Sqlite {
         self.read("reading an experiment", move |db| experiments::runs(db, &scope, &id)).await
     }
 
-    async fn patterns(&self, scope: &Scope) -> Result<Vec<PatternRow>> {
-        let scope = scope.clone();
-        self.read("listing patterns", move |db| patterns::list(db, &scope)).await
+    async fn patterns(&self, scope: &Scope, filter: &PatternFilter) -> Result<Vec<PatternRow>> {
+        let (scope, filter) = (scope.clone(), filter.clone());
+        self.read("listing patterns", move |db| patterns::list(db, &scope, &filter)).await
+    }
+
+    async fn pattern(&self, org: &str, tier: &str, pattern_id: &str) -> Result<Option<PatternRow>> {
+        let (org, tier, id) = (org.to_owned(), tier.to_owned(), pattern_id.to_owned());
+        self.read("reading a pattern", move |db| patterns::find(db, &org, &tier, &id)).await
+    }
+
+    async fn pattern_changes(
+        &self,
+        after_version: u64,
+        count_max: u32,
+    ) -> Result<Vec<(u64, PatternChange)>> {
+        let query = move |db: &Connection| patterns::changes(db, after_version, count_max);
+        self.read("reading changes of patterns", query).await
     }
 
     async fn findings(&self, org: &str, codebase: &str) -> Result<Vec<FindingRow>> {

@@ -1,12 +1,12 @@
 //! Guidance: an organisation's own E1, and E2 and E3, which are everybody's.
 
-use rusqlite::types::Value;
-use rusqlite::{Connection, Result, Row, named_params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension as _, Result, Row, named_params, params_from_iter};
 
 use super::cell::{json_in, json_out};
+use super::scope::Conditions;
 use super::{execute, select};
 use crate::numbers::{amount, count_in, count_out};
-use crate::{PatternRow, Scope};
+use crate::{PatternChange, PatternFilter, PatternRow, Scope};
 
 pub(super) fn put(connection: &Connection, pattern: &PatternRow) -> Result<u64> {
     execute(
@@ -43,14 +43,62 @@ pub(super) fn mark_used(
     used.iter().map(|(org, tier, id)| execute(connection, sql, (org, tier, id, at_ms))).sum()
 }
 
-pub(super) fn list(connection: &Connection, scope: &Scope) -> Result<Vec<PatternRow>> {
-    // A pattern that carries an organisation is that organisation's, whatever its tier says.
-    let (seen, org): (&str, Vec<Value>) = match &scope.org {
-        Some(org) => ("WHERE org = ? OR (org = '' AND tier <> 'e1')", vec![org.clone().into()]),
-        None => ("", Vec::new()),
+pub(super) fn list(
+    connection: &Connection,
+    scope: &Scope,
+    filter: &PatternFilter,
+) -> Result<Vec<PatternRow>> {
+    let mut conditions = Conditions::default();
+    if let Some(org) = &scope.org {
+        // A pattern that carries an organisation is that organisation's, whatever its tier says.
+        conditions.add("(org = ? OR (org = '' AND tier <> 'e1'))", [org.clone().into()]);
+    }
+    if let Some(tier) = &filter.tier {
+        conditions.add("tier = ?", [tier.clone().into()]);
+    }
+    if let Some((tier, id, org)) = &filter.after {
+        let place = [tier, id, org].map(|part| part.clone().into());
+        conditions.add("(tier, pattern_id, org) > (?, ?, ?)", place);
+    }
+    let sql = format!(
+        "SELECT * FROM patterns {} ORDER BY tier, pattern_id, org LIMIT ?",
+        conditions.sql()
+    );
+    conditions.values.push(filter.count_max.into());
+    select(connection, &sql, params_from_iter(conditions.values), pattern)
+}
+
+pub(super) fn find(
+    connection: &Connection,
+    org: &str,
+    tier: &str,
+    id: &str,
+) -> Result<Option<PatternRow>> {
+    let sql = "SELECT * FROM patterns WHERE org = ?1 AND tier = ?2 AND pattern_id = ?3";
+    connection.prepare_cached(sql)?.query_row((org, tier, id), pattern).optional()
+}
+
+/// One statement, so that nothing can happen between what was put and what is gone.
+pub(super) fn changes(
+    connection: &Connection,
+    after_version: u64,
+    count_max: u32,
+) -> Result<Vec<(u64, PatternChange)>> {
+    let sql = "SELECT version, 1 AS is_there, org, tier, pattern_id, failure_type, model_family, source_trace_id,
+            gate_threshold, context, fields, created_ms, updated_ms, uses, used_ms
+        FROM patterns WHERE version > ?1
+        UNION ALL SELECT version, 0, org, tier, pattern_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+        FROM patterns_gone WHERE version > ?1 ORDER BY version LIMIT ?2";
+    let change = |row: &Row<'_>| {
+        let change = if row.get("is_there")? {
+            PatternChange::Put(Box::new(pattern(row)?))
+        } else {
+            let (org, tier) = (row.get("org")?, row.get("tier")?);
+            PatternChange::Gone { org, tier, pattern_id: row.get("pattern_id")? }
+        };
+        Ok((count_out(row.get("version")?), change))
     };
-    let sql = format!("SELECT * FROM patterns {seen} ORDER BY tier, pattern_id, org");
-    select(connection, &sql, params_from_iter(org), pattern)
+    select(connection, sql, (count_in(after_version), count_max), change)
 }
 
 fn pattern(row: &Row<'_>) -> Result<PatternRow> {

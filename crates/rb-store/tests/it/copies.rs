@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rb_store::{
-    Change, ConversationRow, FindingRow, KeyRow, PatternRow, ProfileRow, RunFilter, RunKey,
-    RunStart, Scope, StepRow, Store, Tokens, amounts, copy, open,
+    Change, ConversationRow, FindingRow, KeyRow, PatternFilter, PatternRow, ProfileRow, RunFilter,
+    RunKey, RunStart, Scope, StepRow, Store, Tokens, amounts, copy, open,
 };
 
 use crate::cluster::Cluster;
@@ -88,6 +88,7 @@ async fn fill(store: &Arc<dyn Store>) {
 async fn check_same(one: &Arc<dyn Store>, other: &Arc<dyn Store>) {
     assert_eq!(amounts(one).await.expect("counted"), amounts(other).await.expect("counted"));
     let everybody = Scope::default();
+    let patterns = PatternFilter { count_max: 1_000, ..PatternFilter::default() };
     let all = RunFilter { count_max: 1_000, ..RunFilter::default() };
     let runs = one.runs(&everybody, &all).await.expect("runs");
     assert_eq!(runs, other.runs(&everybody, &all).await.expect("runs"));
@@ -102,7 +103,7 @@ async fn check_same(one: &Arc<dyn Store>, other: &Arc<dyn Store>) {
     let rest = async |store: &Arc<dyn Store>| {
         (
             store.keys().await.expect("keys"),
-            store.patterns(&everybody).await.expect("patterns"),
+            store.patterns(&everybody, &patterns).await.expect("patterns"),
             store.conversations(None, 1_000).await.expect("conversations"),
             store.settings().await.expect("settings"),
         )
@@ -128,6 +129,11 @@ async fn everything_arrives_and_only_what_has_changed_is_copied_again() {
     // What happens while a copy runs, or before it was interrupted.
     let later = steps(3, 200).chain([Change::DeleteRun(run(5))]).chain(steps(50, 3));
     from.apply(later.collect()).await.expect("kept");
+    let all = PatternFilter { count_max: 1, ..PatternFilter::default() };
+    let gone = from.patterns(&Scope::default(), &all).await.expect("patterns").remove(0);
+    let PatternRow { org, tier, pattern_id, .. } = gone;
+    let gone = Change::DeletePattern { org, tier, pattern_id };
+    assert_eq!(from.apply(vec![gone]).await.expect("deleted"), [1]);
     assert_eq!(copied(&from, &to).await, 2);
     check_same(&from, &to).await;
     // And back again.

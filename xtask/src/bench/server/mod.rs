@@ -29,7 +29,7 @@ use crate::{out, shell};
 const MEASURED_FOR: Duration = Duration::from_secs(4);
 const LENGTHS: [usize; 2] = [20, 200];
 /// Growing traces grow by so many steps, around the length that is measured.
-const GROWTH: usize = 20;
+pub(in crate::bench) const GROWTH: usize = 20;
 /// Runs that each connection has in hand at once.
 const RUNS_EACH: usize = 60;
 /// Clients that log steps.
@@ -141,7 +141,7 @@ fn row(name: &str, full: &Load, half: &Load, peer: Option<&Load>) -> String {
 }
 
 /// The steps of a long trace as JSON, ready to be put into bodies.
-struct Bodies {
+pub(in crate::bench) struct Bodies {
     steps: String,
     /// Where each step ends.
     ends: Vec<usize>,
@@ -151,7 +151,7 @@ struct Bodies {
 static TRACES: AtomicU64 = AtomicU64::new(0);
 
 impl Bodies {
-    fn new(length: usize) -> Self {
+    pub(in crate::bench) fn new(length: usize) -> Self {
         let (mut steps, mut ends) = (String::new(), Vec::new());
         for one in trace(Mix::Talkative, length).iter().map(step) {
             steps.push(',');
@@ -174,7 +174,7 @@ impl Bodies {
     }
 
     /// Runs that take turns. A server that remembers has seen them until shortly before.
-    fn growing_traces(
+    pub(in crate::bench) fn growing_traces(
         self: &Arc<Self>,
         length: usize,
         remembers: Option<SocketAddr>,
@@ -211,7 +211,7 @@ fn step(step: &OwnedStep) -> String {
 }
 
 /// The steps of a run as they are logged.
-fn logged_steps() -> Arc<Vec<String>> {
+pub(in crate::bench) fn logged_steps() -> Arc<Vec<String>> {
     let steps = trace(Mix::Talkative, 200);
     let logged = steps.iter().enumerate().map(|(index, step)| {
         json!({
@@ -229,7 +229,7 @@ fn logged_steps() -> Arc<Vec<String>> {
 }
 
 /// Steps of runs, logged one after the other.
-fn log_steps(steps: &Arc<Vec<String>>) -> Requests {
+pub(in crate::bench) fn log_steps(steps: &Arc<Vec<String>>) -> Requests {
     let steps = Arc::clone(steps);
     let mut at = 0;
     let id = TRACES.fetch_add(1, Ordering::Relaxed);

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use rb_store::{
-    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, PatternRow, ProfileRow,
-    Result, RunFilter, RunKey, RunRow, Scope, StepRow, Store, StoreError, UsageDay,
+    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, PatternChange,
+    PatternFilter, PatternRow, ProfileRow, Result, RunFilter, RunKey, RunRow, Scope, StepRow,
+    Store, StoreError, UsageDay,
 };
 use tokio::sync::mpsc;
 
@@ -96,7 +97,9 @@ weakly! {
     health(scope: &Scope, since_ms: i64) -> Health;
     experiments(scope: &Scope) -> Vec<(String, u64)>;
     experiment(scope: &Scope, id: &str) -> Vec<ExperimentRun>;
-    patterns(scope: &Scope) -> Vec<PatternRow>;
+    patterns(scope: &Scope, filter: &PatternFilter) -> Vec<PatternRow>;
+    pattern(org: &str, tier: &str, pattern_id: &str) -> Option<PatternRow>;
+    pattern_changes(after_version: u64, count_max: u32) -> Vec<(u64, PatternChange)>;
     findings(org: &str, codebase: &str) -> Vec<FindingRow>;
     codebases(scope: &Scope) -> Vec<String>;
     profiles(scope: &Scope) -> Vec<ProfileRow>;
