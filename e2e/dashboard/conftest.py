@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import seed
-from server import Server
+from rb_server import Server
 
 CHROMIUM = os.environ.get("RB_CHROMIUM", "/usr/bin/chromium")
 KEY = "operators-key-for-the-pages"
@@ -18,17 +18,16 @@ KEY = "operators-key-for-the-pages"
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """An open server on this machine."""
-    server = Server(tmp_path_factory.mktemp("open") / "data", MAX_BODY_BYTES="30000000")
+    server = Server(tmp_path_factory.mktemp("open") / "data", MAX_BODY_BYTES="30000000").start()
     seed.fill(server)
     yield server
     server.stop()
-    assert server.process.returncode == 0, server.printed
 
 
 @pytest.fixture(scope="session")
 def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that needs a key."""
-    server = Server(tmp_path_factory.mktemp("closed") / "data", REASONBLOCKS_KEYS=KEY)
+    server = Server(tmp_path_factory.mktemp("closed") / "data", REASONBLOCKS_KEYS=KEY).start()
     yield server
     server.stop()
 

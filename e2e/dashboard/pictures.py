@@ -11,7 +11,7 @@ from playwright.sync_api import sync_playwright
 
 import seed
 from conftest import CHROMIUM
-from server import Server
+from rb_server import Server
 
 PICTURES = {
     "runs": ("/", 760),
@@ -30,7 +30,7 @@ def fill(server: Server) -> None:
 
 def main(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as data, sync_playwright() as playwright:
-        server = Server(Path(data) / "data")
+        server = Server(Path(data) / "data").start()
         fill(server)
         server.stop()
         seed.age(next((Path(data) / "data").glob("*.db")), 24)

@@ -8,7 +8,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from server import Server
+from rb_server import Server
 
 SAMPLE = Path(__file__).parents[2] / "docs" / "sample.jsonl"
 DAY_MS = 86_400_000
@@ -31,9 +31,24 @@ def good(dice: random.Random) -> list[dict[str, Any]]:
     """Reads, changes, checks."""
     names = dice.sample(["orders", "billing", "session", "export", "client", "search"], 3)
     steps = [
-        ("I read the code that the report points to.", "read_file", {"path": f"src/{names[0]}.py"}, "def total(lines):\n    return sum(line.net for line in lines[:-1])\n"),
-        ("The slice leaves out the last line. The callers tell whether that is meant.", "search", {"query": "total("}, f"src/{names[1]}.py:41: total(order.lines)\nsrc/{names[2]}.py:12: total(lines)\n"),
-        ("Nobody relies on it. I change it.", "edit_file", {"path": f"src/{names[0]}.py", "old": "lines[:-1]", "new": "lines"}, "ok"),
+        (
+            "I read the code that the report points to.",
+            "read_file",
+            {"path": f"src/{names[0]}.py"},
+            "def total(lines):\n    return sum(line.net for line in lines[:-1])\n",
+        ),
+        (
+            "The slice leaves out the last line. The callers tell whether that is meant.",
+            "search",
+            {"query": "total("},
+            f"src/{names[1]}.py:41: total(order.lines)\nsrc/{names[2]}.py:12: total(lines)\n",
+        ),
+        (
+            "Nobody relies on it. I change it.",
+            "edit_file",
+            {"path": f"src/{names[0]}.py", "old": "lines[:-1]", "new": "lines"},
+            "ok",
+        ),
         ("Now the tests.", "bash", {"command": f"pytest tests/test_{names[0]}.py"}, "14 passed in 0.41s"),
         ("The whole suite, since two callers are affected.", "bash", {"command": "pytest -q"}, "312 passed in 18.20s"),
         ("The total includes the last line again, and all tests pass.", "", None, ""),
@@ -45,19 +60,41 @@ def loops(dice: random.Random) -> list[dict[str, Any]]:
     """Looks for the same thing again and again, then gives up on checking."""
     word = dice.choice(["timeout", "encoding", "retry", "cursor"])
     asked = [word, f"{word} setting", f"{word} config", f"{word} default", f"set {word}", f"where is {word}"]
-    steps = [dict(thought="Perhaps it is called differently, I am not sure. I try again.", action="search",
-                  action_input={"query": query}, observation="No results found.") for query in asked[: dice.randint(4, 6)]]
+    steps = [
+        dict(
+            thought="Perhaps it is called differently, I am not sure. I try again.",
+            action="search",
+            action_input={"query": query},
+            observation="No results found.",
+        )
+        for query in asked[: dice.randint(4, 6)]
+    ]
     for turn in range(dice.randint(2, 4)):
         old, new = ("30", "60") if turn % 2 == 0 else ("60", "30")
-        steps.append(dict(thought="Maybe this value is wrong. I change it and see.", action="edit_file",
-                          action_input={"path": "app/settings.py", "old": f"LIMIT = {old}", "new": f"LIMIT = {new}"}, observation="ok"))
-        steps.append(dict(thought="Let me run the tests again.", action="bash", action_input={"command": "pytest -q"},
-                          observation="E   assert 30 == 60\n1 failed, 11 passed in 0.31s", is_error=True))
+        steps.append(
+            dict(
+                thought="Maybe this value is wrong. I change it and see.",
+                action="edit_file",
+                action_input={"path": "app/settings.py", "old": f"LIMIT = {old}", "new": f"LIMIT = {new}"},
+                observation="ok",
+            )
+        )
+        steps.append(
+            dict(
+                thought="Let me run the tests again.",
+                action="bash",
+                action_input={"command": "pytest -q"},
+                observation="E   assert 30 == 60\n1 failed, 11 passed in 0.31s",
+                is_error=True,
+            )
+        )
     steps.append(dict(thought="Done. The fix works and all tests pass.", action="", action_input=None, observation=""))
     return steps
 
 
-def tell(server: Server, run_id: str, steps: list[dict[str, Any]], dice: random.Random, first: int = 0, **about: Any) -> None:
+def tell(
+    server: Server, run_id: str, steps: list[dict[str, Any]], dice: random.Random, first: int = 0, **about: Any
+) -> None:
     """A run as telemetry tells it."""
     server.post("/monitor/runs", run_id=run_id, **about)
     for at, step in enumerate(steps, first):
@@ -77,7 +114,16 @@ def walk(server: Server, run_id: str, steps: list[dict[str, Any]], dice: random.
 def samples(server: Server, dice: random.Random) -> None:
     for line in SAMPLE.read_text().splitlines():
         run = json.loads(line)
-        tell(server, run["run_id"], run["steps"], dice, task=run.get("task", ""), agent_name="fixer", model=MODELS[0], codebase_id="acme/shop")
+        tell(
+            server,
+            run["run_id"],
+            run["steps"],
+            dice,
+            task=run.get("task", ""),
+            agent_name="fixer",
+            model=MODELS[0],
+            codebase_id="acme/shop",
+        )
         if run.get("outcome"):
             server.post(f"/monitor/runs/{run['run_id']}/finish", outcome=run["outcome"])
 
@@ -86,7 +132,13 @@ def runs(server: Server, dice: random.Random, count: int) -> None:
     for at in range(count):
         is_good = dice.random() < 0.62
         run_id = f"{dice.choice(['fix', 'task', 'job'])}-{4100 + at}"
-        about = dict(task=TASKS[at % len(TASKS)], agent_name=AGENTS[at % 3], model=MODELS[at % 2], framework="langchain", codebase_id="acme/shop")
+        about = dict(
+            task=TASKS[at % len(TASKS)],
+            agent_name=AGENTS[at % 3],
+            model=MODELS[at % 2],
+            framework="langchain",
+            codebase_id="acme/shop",
+        )
         (walk if at % 2 else tell)(server, run_id, (good if is_good else loops)(dice), dice, **about)
         outcome = "success" if is_good and dice.random() < 0.9 else "failure: tests fail"
         server.post(f"/monitor/runs/{run_id}/finish", outcome=outcome)
@@ -97,8 +149,17 @@ def experiment(server: Server, dice: random.Random, name: str, each: int) -> Non
         for at in range(each):
             is_good = dice.random() < share
             run_id = f"{name}-{arm}-{at:02}"
-            tell(server, run_id, (good if is_good else loops)(dice), dice, task=TASKS[at % len(TASKS)], agent_name="fixer", model=MODELS[1],
-                 task_profile="coding" if at % 3 else "qa", metadata={"experiment_id": name, "arm": arm})
+            tell(
+                server,
+                run_id,
+                (good if is_good else loops)(dice),
+                dice,
+                task=TASKS[at % len(TASKS)],
+                agent_name="fixer",
+                model=MODELS[1],
+                task_profile="coding" if at % 3 else "qa",
+                metadata={"experiment_id": name, "arm": arm},
+            )
             server.post(f"/monitor/runs/{run_id}/finish", outcome="success" if is_good else "failure")
 
 
@@ -106,19 +167,42 @@ def rest(server: Server) -> None:
     for path, kind, words in [
         ("app/settings.py", "gotcha", "Session lifetimes are read twice: settings.py wins over auth.py. Change both."),
         ("src/export.py", "note", "CSV files carry a byte order mark on purpose; spreadsheets need it to see UTF-8."),
-        ("tests/conftest.py", "convention", "Database tests need the `db` fixture; without it they run against memory and pass for the wrong reason."),
+        (
+            "tests/conftest.py",
+            "convention",
+            "Database tests need the `db` fixture; without it they run against memory and pass for the wrong reason.",
+        ),
     ]:
         server.post("/findings/acme/shop", content=words, file_path=path, finding_type=kind)
-    server.post("/monitor/profiles", profile_id="migrations", description="Long mechanical changes: repetition is normal, unverified ends are not.",
-                weights={"streak": 0.15, "verification_skip": 0.5})
-    server.post("/library/patterns", tier="e1", context="tests fail after changing a setting back and forth",
-                fields={"situation": "A setting is changed back and forth while the same test fails.",
-                        "dead_ends": "Trying further values.", "unlock": "Read the test: it says which file the value comes from."})
+    server.post(
+        "/monitor/profiles",
+        profile_id="migrations",
+        description="Long mechanical changes: repetition is normal, unverified ends are not.",
+        weights={"streak": 0.15, "verification_skip": 0.5},
+    )
+    server.post(
+        "/library/patterns",
+        tier="e1",
+        context="tests fail after changing a setting back and forth",
+        fields={
+            "situation": "A setting is changed back and forth while the same test fails.",
+            "dead_ends": "Trying further values.",
+            "unlock": "Read the test: it says which file the value comes from.",
+        },
+    )
 
 
 def live(server: Server, dice: random.Random) -> str:
     """A run that is going on."""
-    walk(server, "live-now", loops(dice)[:5], dice, task="Make the flaky checkout test pass reliably.", agent_name="fixer", model=MODELS[0])
+    walk(
+        server,
+        "live-now",
+        loops(dice)[:5],
+        dice,
+        task="Make the flaky checkout test pass reliably.",
+        agent_name="fixer",
+        model=MODELS[0],
+    )
     return "live-now"
 
 
@@ -139,4 +223,6 @@ def age(database: Path, days: int) -> None:
             by = int(dice.random() ** 1.6 * days * DAY_MS)
             for table, name in [("runs", "id"), ("fired_runs", "run"), ("pattern_runs", "run")]:
                 connection.execute(f"UPDATE {table} SET started_ms = started_ms - ? WHERE {name} = ?", (by, run))
-            connection.execute("UPDATE runs SET seen_ms = seen_ms - ?, finished_ms = finished_ms - ? WHERE id = ?", (by, by, run))
+            connection.execute(
+                "UPDATE runs SET seen_ms = seen_ms - ?, finished_ms = finished_ms - ? WHERE id = ?", (by, by, run)
+            )

@@ -6,7 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from server import Server
+from rb_server import Server
 
 PAGES = [
     "/",
@@ -28,7 +28,10 @@ EVIL = "</pre><script>window.evil = 1</script><img src=x onerror='window.evil = 
 
 
 # A scheme changes colours and nothing else, so everything else is looked at once.
-@pytest.mark.parametrize(("scheme", "rules"), [("light", {}), ("dark", {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}})])
+@pytest.mark.parametrize(
+    ("scheme", "rules"),
+    [("light", {}), ("dark", {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}})],
+)
 def test_no_page_has_a_serious_barrier(server: Server, browser: Browser, scheme: str, rules: dict[str, object]) -> None:
     context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
     page = context.new_page()
@@ -37,10 +40,13 @@ def test_no_page_has_a_serious_barrier(server: Server, browser: Browser, scheme:
         page.goto(server.url + path)
         for step in page.locator("details.step.fired > summary").all()[:1]:
             step.click()
-        violations = AXE.run(page, options={"resultTypes": ["violations"], "preload": False, **rules}).response["violations"]
+        violations = AXE.run(page, options={"resultTypes": ["violations"], "preload": False, **rules}).response[
+            "violations"
+        ]
         found += [
             (path, it["id"], it["nodes"][0]["html"][:200], it["nodes"][0].get("failureSummary", "")[:200])
-            for it in violations if it["impact"] in ("serious", "critical")
+            for it in violations
+            if it["impact"] in ("serious", "critical")
         ]
     context.close()
     assert found == [], found
@@ -116,14 +122,32 @@ def test_the_keyboard_reaches_everything(server: Server, page: Page) -> None:
 
 def test_hostile_content_is_shown_and_does_nothing(server: Server, page: Page) -> None:
     long = "x" * 10_000_000
-    server.post("/monitor/runs", run_id="evil", task=EVIL, agent_name=EVIL, model=EVIL, metadata={"experiment_id": "evil" + EVIL, "arm": "on"})
-    server.post("/monitor/runs/evil/steps", step_index=0, thought=EVIL, action=EVIL, action_input=EVIL, observation=EVIL)
+    server.post(
+        "/monitor/runs",
+        run_id="evil",
+        task=EVIL,
+        agent_name=EVIL,
+        model=EVIL,
+        metadata={"experiment_id": "evil" + EVIL, "arm": "on"},
+    )
+    server.post(
+        "/monitor/runs/evil/steps", step_index=0, thought=EVIL, action=EVIL, action_input=EVIL, observation=EVIL
+    )
     server.post("/monitor/runs/evil/steps", step_index=1, thought=long, observation="y" * 900_000)
     server.post("/monitor/runs/evil/steer", text=EVIL)
     server.post("/findings/evil", content=EVIL, file_path=EVIL[:60], finding_type="note")
-    server.post("/library/patterns", tier="e1", context=EVIL, fields={"situation": EVIL, "dead_ends": EVIL, "unlock": EVIL})
-    paths = ["/", "/ui/run?id=evil", "/ui/patterns", "/ui/findings?codebase=evil", "/ui/experiments", "/ui/health",
-             "/?q=" + "%3Cscript%3Ewindow.evil=1%3C/script%3E"]
+    server.post(
+        "/library/patterns", tier="e1", context=EVIL, fields={"situation": EVIL, "dead_ends": EVIL, "unlock": EVIL}
+    )
+    paths = [
+        "/",
+        "/ui/run?id=evil",
+        "/ui/patterns",
+        "/ui/findings?codebase=evil",
+        "/ui/experiments",
+        "/ui/health",
+        "/?q=" + "%3Cscript%3Ewindow.evil=1%3C/script%3E",
+    ]
     for path in paths:
         page.goto(server.url + path)
         text = page.locator("body").inner_text()

@@ -13,7 +13,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, expect
 
 from conftest import KEY
-from server import Server
+from rb_server import Server
 
 
 def test_a_logged_step_shows_within_a_second(server: Server, page: Page) -> None:
@@ -45,7 +45,13 @@ def test_a_run_is_steered_by_hand_through_the_walk(server: Server, page: Page) -
     page.locator("textarea[name=text]").fill("The lexer changed yesterday; look there first.")
     page.get_by_role("button", name="Say it").click()
     expect(page.locator("[data-part=waiting]")).to_contain_text("look there first")
-    told = server.post("/monitor/runs/steered/walk", step_index=1, thought="I read the parser.", action="read_file", observation="fn parse()")
+    told = server.post(
+        "/monitor/runs/steered/walk",
+        step_index=1,
+        thought="I read the parser.",
+        action="read_file",
+        observation="fn parse()",
+    )
     assert told["decision"] == "steer" and told["sources"][0] == "hand"
     assert "A person who is watching this run says: The lexer changed yesterday" in told["guidance"]
     expect(page.locator("[data-part=waiting]")).not_to_contain_text("look there first")
@@ -62,10 +68,18 @@ class Provider(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"])).decode()
         self.asked.append(body)
-        answer = json.dumps({
-            "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5", "stop_reason": "end_turn", "stop_sequence": None,
-            "content": [{"type": "text", "text": "I look."}], "usage": {"input_tokens": 20, "output_tokens": 5},
-        }).encode()
+        answer = json.dumps(
+            {
+                "id": "msg_1",
+                "type": "message",
+                "role": "assistant",
+                "model": "claude-sonnet-4-5",
+                "stop_reason": "end_turn",
+                "stop_sequence": None,
+                "content": [{"type": "text", "text": "I look."}],
+                "usage": {"input_tokens": 20, "output_tokens": 5},
+            }
+        ).encode()
         self.send_response(200)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(answer)))
@@ -87,20 +101,33 @@ def stored(server: Server, run_id: str) -> None:
 def test_a_run_behind_the_gateway_is_steered_and_the_words_stay(tmp_path: Path, browser: Browser) -> None:
     provider = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Provider)
     threading.Thread(target=provider.serve_forever, daemon=True).start()
-    server = Server(tmp_path / "data", RB_UPSTREAM_ANTHROPIC=f"http://127.0.0.1:{provider.server_address[1]}")
+    upstream = f"http://127.0.0.1:{provider.server_address[1]}"
+    server = Server(tmp_path / "data", RB_UPSTREAM_ANTHROPIC=upstream).start()
     messages: list[dict[str, object]] = [{"role": "user", "content": "Repair the parser."}]
 
     def call() -> str:
         request = urllib.request.Request(f"{server.url}/anthropic/v1/messages", method="POST")
-        for name, value in [("content-type", "application/json"), ("x-api-key", "sk-none"), ("anthropic-version", "2023-06-01"), ("x-reasonblocks-run-id", "gateway-run")]:
+        for name, value in [
+            ("content-type", "application/json"),
+            ("x-api-key", "sk-none"),
+            ("anthropic-version", "2023-06-01"),
+            ("x-reasonblocks-run-id", "gateway-run"),
+        ]:
             request.add_header(name, value)
         body = {"model": "claude-sonnet-4-5", "max_tokens": 100, "messages": messages}
         urllib.request.urlopen(request, json.dumps(body).encode(), timeout=10).close()
         return Provider.asked[-1]
 
     def turn(at: int) -> None:
-        messages.append({"role": "assistant", "content": [{"type": "tool_use", "id": f"t{at}", "name": "read", "input": {"path": f"{at}.rs"}}]})
-        messages.append({"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"t{at}", "content": f"file {at}"}]})
+        messages.append(
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": f"t{at}", "name": "read", "input": {"path": f"{at}.rs"}}],
+            }
+        )
+        messages.append(
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"t{at}", "content": f"file {at}"}]}
+        )
 
     try:
         assert "person" not in call()

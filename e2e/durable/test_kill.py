@@ -5,58 +5,24 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import signal
-import socket
-import subprocess
 import threading
 import time
 from pathlib import Path
 
+from rb_server import UNLIMITED, Server
+
 KILLS = int(os.environ.get("RB_KILLS", "10"))
 WRITERS = 8
-STARTS_WITHIN_S = 20
 LIVES_FOR_S = 0.25
 
 
-class Server:
-    def __init__(self, data_dir: Path) -> None:
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            self.port = listener.getsockname()[1]
-        self.command = [os.environ["RB_BIN"], "serve", "--listen", f"127.0.0.1:{self.port}",
-                        "--data-dir", str(data_dir)]
-
-    def start(self) -> None:
-        limits = {"RATE_LIMIT_PER_SEC": "1000000", "RATE_LIMIT_BURST": "1000000"}
-        self.process = subprocess.Popen(self.command, env={**os.environ, **limits},
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + STARTS_WITHIN_S
-        while True:
-            try:
-                status, _ = self.call("GET", "/health")
-                assert status == 200
-                return
-            except OSError:
-                assert self.process.poll() is None and time.monotonic() < deadline, "the server does not start"
-                time.sleep(0.02)
-
-    def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-    def call(self, method: str, path: str, body: object = None) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        try:
-            return self.on(connection, method, path, body)
-        finally:
-            connection.close()
-
-    @staticmethod
-    def on(connection: http.client.HTTPConnection, method: str, path: str, body: object) -> tuple[int, bytes]:
-        raw = None if body is None else json.dumps(body)
-        connection.request(method, path, raw, {"content-type": "application/json"})
-        reply = connection.getresponse()
-        return reply.status, reply.read()
+def logged(connection: http.client.HTTPConnection, run_id: str, step: dict[str, object]) -> int:
+    """Logs a step on a connection that is kept, and gives the status."""
+    raw = json.dumps(step)
+    connection.request("POST", f"/monitor/runs/{run_id}/steps", raw, {"content-type": "application/json"})
+    reply = connection.getresponse()
+    reply.read()
+    return reply.status
 
 
 def write(server: Server, run_id: str, answered: list[int], is_over: threading.Event) -> None:
@@ -66,7 +32,7 @@ def write(server: Server, run_id: str, answered: list[int], is_over: threading.E
     while not is_over.is_set():
         step = {"step_index": index, "thought": f"Step {index}. " + "x" * 1000, "action": "ls", "observation": "a"}
         try:
-            status, _ = server.on(connection, "POST", f"/monitor/runs/{run_id}/steps", step)
+            status = logged(connection, run_id, step)
         except (OSError, http.client.HTTPException):
             return  # killed before it could answer
         assert status == 200
@@ -75,7 +41,7 @@ def write(server: Server, run_id: str, answered: list[int], is_over: threading.E
 
 
 def test_what_was_answered_is_there_after_every_kill(tmp_path: Path) -> None:
-    server = Server(tmp_path)
+    server = Server(tmp_path, **UNLIMITED)
     answered: dict[str, list[int]] = {f"run-{writer}": [] for writer in range(WRITERS)}
     for _ in range(KILLS):
         server.start()
@@ -91,12 +57,9 @@ def test_what_was_answered_is_there_after_every_kill(tmp_path: Path) -> None:
             writer.join()
     server.start()
     for run_id, indexes in answered.items():
-        status, body = server.call("GET", f"/monitor/runs/{run_id}")
-        assert status == 200
-        stored = {step["step_index"] for step in json.loads(body)["steps"]}
+        stored = {step["step_index"] for step in server.ask("GET", f"/monitor/runs/{run_id}")["steps"]}
         assert set(indexes) <= stored, f"{run_id} lost {sorted(set(indexes) - stored)}"
     total = sum(map(len, answered.values()))
     print(f"{KILLS} kills, {total} steps answered, none lost")
     assert total > KILLS
-    server.process.terminate()
-    assert server.process.wait(timeout=30) == 0
+    server.stop()

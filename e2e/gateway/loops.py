@@ -92,6 +92,7 @@ def run_responses(client: Any, model: str, stream: bool = False, **options: Any)
         calls = [item for item in response.output if item.type == "function_call"]
         if not calls:
             return call
-        items += [item.model_dump(exclude_none=True, exclude={"parsed_arguments", "parsed"}) for item in response.output]
+        ours = {"parsed_arguments", "parsed"}
+        items += [item.model_dump(exclude_none=True, exclude=ours) for item in response.output]
         items += [{"type": "function_call_output", "call_id": item.call_id, "output": RESULT} for item in calls]
     raise AssertionError("the model never stops")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import time
 import urllib.error
 import urllib.request
@@ -139,7 +138,7 @@ def test_guidance_stays_where_it_is_after_a_restart(gateway: Gateway) -> None:
                      {"role": "user", "content": loops.anthropic_results(message)}]
     before = items(gateway.upstream.of_model(model)[-1])
     gateway.run(run_id, steps=call)
-    gateway.stop(signal.SIGTERM)
+    gateway.stop()
     gateway.start()
     messages += [{"role": "assistant", "content": message.content}, {"role": "user", "content": "And now?"}]
     client.messages.create(**loops.anthropic_request(model, messages))

@@ -199,7 +199,8 @@ class Anthropic(Turn):
             return [*blocks, {"type": "text", "text": FINAL}]
         call = {"type": "tool_use", "id": f"toolu_{self.id}", "name": "search", "input": SEARCH}
         if "search" not in names and "Bash" in names:
-            call |= {"name": "Bash", "input": {"command": "grep -rn session_timeout . || true", "description": "Search"}}
+            search = {"command": "grep -rn session_timeout . || true", "description": "Search"}
+            call |= {"name": "Bash", "input": search}
         return [*blocks, {"type": "text", "text": THOUGHT}, call]
 
     def usage(self) -> dict[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import shutil
@@ -14,14 +13,7 @@ import threading
 import time
 from pathlib import Path
 
-STARTS_WITHIN_S = 60
-ANSWERS_WITHIN_S = 30
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+from rb_server import UNLIMITED, Server, free_port
 
 
 def programs() -> Path:
@@ -126,47 +118,13 @@ class Wire:
         self.is_whole.set()
 
 
-class Node:
+class Node(Server):
+    """One of several servers on a database; without an address, one alone on its own."""
+
     def __init__(self, url: str, data_dir: Path) -> None:
-        self.port = free_port()
-        self.command = [os.environ["RB_BIN"], "serve", "--listen", f"127.0.0.1:{self.port}",
-                        "--data-dir", str(data_dir)]
-        self.env = {**os.environ, "RATE_LIMIT_PER_SEC": "1000000", "RATE_LIMIT_BURST": "1000000"}
-        if url:
-            self.env["RB_DATABASE_URL"] = url
-
-    def start(self) -> Node:
-        self.process = subprocess.Popen(self.command, env=self.env, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL)
-        return self
-
-    def ready(self) -> Node:
-        deadline = time.monotonic() + STARTS_WITHIN_S
-        while True:
-            try:
-                if self.call("GET", "/health")[0] == 200:
-                    return self
-            except OSError:
-                pass
-            assert self.process.poll() is None and time.monotonic() < deadline, "the node does not start"
-            time.sleep(0.02)
-
-    def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.wait(timeout=60)
+        super().__init__(data_dir, **UNLIMITED, **({"RB_DATABASE_URL": url} if url else {}))
 
     def call(self, method: str, path: str, body: object = None) -> tuple[int, dict]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWERS_WITHIN_S)
-        try:
-            raw = None if body is None else json.dumps(body)
-            connection.request(method, path, raw, {"content-type": "application/json"})
-            reply = connection.getresponse()
-            told = reply.read()
-            is_json = reply.headers.get_content_type() == "application/json"
-            return reply.status, json.loads(told) if is_json else {}
-        finally:
-            connection.close()
+        raw = None if body is None else json.dumps(body).encode()
+        status, said, headers = self.send(method, path, raw, content_type="application/json")
+        return status, json.loads(said) if headers.get_content_type() == "application/json" else {}

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
 from cluster import Node, Postgres, Wire
 
 NODES = 3
@@ -27,7 +28,7 @@ def postgres() -> Iterator[Postgres]:
 
 def three(url: str, tmp_path: Path) -> list[Node]:
     """All start at the same moment, on a database without tables."""
-    nodes = [Node(url, tmp_path / str(at)).start() for at in range(NODES)]
+    nodes = [Node(url, tmp_path / str(at)).spawn() for at in range(NODES)]
     return [node.ready() for node in nodes]
 
 
@@ -55,7 +56,7 @@ def walked(reply: tuple[int, dict]) -> dict:
 
 
 def test_a_run_on_random_nodes_is_steered_as_on_one(postgres: Postgres, tmp_path: Path) -> None:
-    alone = Node("", tmp_path / "alone").start().ready()
+    alone = Node("", tmp_path / "alone").start()
     nodes = three(postgres.database("steered"), tmp_path)
     choice = random.Random(7)
     steered = 0
@@ -173,7 +174,7 @@ def test_killing_a_node_loses_nothing(postgres: Postgres, tmp_path: Path) -> Non
     load.wait_for(50)
     nodes[1].kill()
     recovery = load.wait_for(5)
-    nodes[1].start().ready()
+    nodes[1].start()
     load.wait_for(50)
     answered = load.end(nodes[1])
     print(f"a node killed: answered again after {recovery * 1000:.0f} ms; {answered} steps answered, none lost")

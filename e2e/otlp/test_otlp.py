@@ -5,15 +5,9 @@ from __future__ import annotations
 import gzip
 import http.server
 import json
-import os
-import socket
-import subprocess
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,8 +19,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
 from opentelemetry.trace import format_trace_id
 
+from rb_server import Server
+
 KEY = "e2e-key"
-STARTS_WITHIN_S = 20
 ARRIVES_WITHIN_S = 20
 
 
@@ -57,59 +52,18 @@ class Collector:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
 
-class Server:
-    def __init__(self, data_dir: Path, collector: Collector) -> None:
-        self.data_dir, self.collector = data_dir, collector
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        self.start()
-
-    def start(self) -> None:
-        environment = {
-            **os.environ,
-            "REASONBLOCKS_KEYS": KEY,
-            "OTEL_EXPORTER_OTLP_ENDPOINT": self.collector.url,
-            "OTEL_EXPORTER_OTLP_HEADERS": "x-team=blue%20team",
-        }
-        command = [os.environ["RB_BIN"], "serve", "--listen", self.url.removeprefix("http://"), "--data-dir", str(self.data_dir)]
-        self.log = (self.data_dir / "log").open("a")
-        self.process = subprocess.Popen(command, env=environment, stdout=self.log, stderr=self.log)
-        deadline = time.monotonic() + STARTS_WITHIN_S
-        while True:
-            try:
-                urllib.request.urlopen(f"{self.url}/health", timeout=1).close()
-                return
-            except OSError:
-                if self.process.poll() is not None or time.monotonic() > deadline:
-                    raise AssertionError((self.data_dir / "log").read_text()) from None
-                time.sleep(0.05)
-
-    def stop(self) -> None:
-        self.process.terminate()
-        assert self.process.wait(timeout=30) == 0, "the server ends cleanly when asked"
-
-    def call(self, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes, Any]:
-        headers = {"authorization": f"Bearer {KEY}", **{name.replace("_", "-"): value for name, value in headers.items()}}
-        request = urllib.request.Request(self.url + path, body, headers)
-        try:
-            with urllib.request.urlopen(request, timeout=10) as reply:
-                return reply.status, reply.read(), reply.headers
-        except urllib.error.HTTPError as error:
-            return error.code, error.read(), error.headers
-
-    def run(self, run_id: str) -> dict[str, Any]:
-        status, body, _ = self.call(f"/v1/monitor/runs/{run_id}")
-        assert status == 200, body
-        return json.loads(body)
+@pytest.fixture(scope="session")
+def collector() -> Collector:
+    return Collector()
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    server = Server(tmp_path_factory.mktemp("data"), Collector())
+def server(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[Server]:
+    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_EXPORTER_OTLP_HEADERS": "x-team=blue%20team"}
+    server = Server(tmp_path_factory.mktemp("data"), REASONBLOCKS_KEYS=KEY, **environment).start()
     yield server
     server.stop()
-    assert KEY not in (server.data_dir / "log").read_text(), "no secret reaches the log"
+    assert KEY not in server.log.read_text(), "no secret reaches the log"
 
 
 def exporter(server: Server, **settings: Any) -> OTLPSpanExporter:
@@ -133,26 +87,41 @@ class Agent:
         parts: list[dict[str, Any]] = [{"type": "text", "content": text}]
         if call:
             parts.append({"type": "tool_call", "id": call, "name": "bash", "arguments": {"command": command}})
-        with self.tracer.start_as_current_span("chat m-1", attributes={
-            "gen_ai.operation.name": "chat", "gen_ai.provider.name": "anthropic", "gen_ai.request.model": "claude-sonnet-4-5",
-            "gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 10,
-            "gen_ai.input.messages": messages("user", {"type": "text", "content": "Mend the parser."}),
-            "gen_ai.output.messages": messages("assistant", *parts),
-        }):
+        with self.tracer.start_as_current_span(
+            "chat m-1",
+            attributes={
+                "gen_ai.operation.name": "chat",
+                "gen_ai.provider.name": "anthropic",
+                "gen_ai.request.model": "claude-sonnet-4-5",
+                "gen_ai.usage.input_tokens": 100,
+                "gen_ai.usage.output_tokens": 10,
+                "gen_ai.input.messages": messages("user", {"type": "text", "content": "Mend the parser."}),
+                "gen_ai.output.messages": messages("assistant", *parts),
+            },
+        ):
             pass
 
     def act(self, call: str, result: str) -> None:
-        with self.tracer.start_as_current_span("execute_tool bash", attributes={
-            "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "bash", "gen_ai.tool.call.id": call,
-            "gen_ai.tool.call.result": result,
-        }):
+        with self.tracer.start_as_current_span(
+            "execute_tool bash",
+            attributes={
+                "gen_ai.operation.name": "execute_tool",
+                "gen_ai.tool.name": "bash",
+                "gen_ai.tool.call.id": call,
+                "gen_ai.tool.call.result": result,
+            },
+        ):
             pass
 
 
 @pytest.mark.parametrize("compression", [Compression.NoCompression, Compression.Gzip])
 def test_a_trace_in_pieces_becomes_one_run_that_is_watched(server: Server, compression: Compression) -> None:
     agent = Agent(exporter(server, compression=compression))
-    attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "mender", "gen_ai.conversation.id": "c-1"}
+    attributes = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "mender",
+        "gen_ai.conversation.id": "c-1",
+    }
     with agent.tracer.start_as_current_span("invoke_agent mender", attributes=attributes) as root:
         run_id = format_trace_id(root.get_span_context().trace_id)
         for at in range(8):
@@ -167,13 +136,15 @@ def test_a_trace_in_pieces_becomes_one_run_that_is_watched(server: Server, compr
     assert run["fires_by_monitor"], "a loop is noticed"
     assert [step["observation"] for step in run["steps"]] == ["1 failed, 3 passed"] * 8
     assert all(not step["injections"] for step in run["steps"]), "it is watched, never steered"
-    _, runs, _ = server.call("/v1/monitor/runs?limit=1000")
-    assert sum(listed["run_id"].startswith(run_id) for listed in json.loads(runs)) == 1
+    runs = server.ask("GET", "/v1/monitor/runs?limit=1000")
+    assert sum(listed["run_id"].startswith(run_id) for listed in runs) == 1
 
 
 def test_a_run_goes_on_after_a_restart(server: Server) -> None:
     agent = Agent(exporter(server))
-    with agent.tracer.start_as_current_span("invoke_agent", attributes={"gen_ai.operation.name": "invoke_agent"}) as root:
+    with agent.tracer.start_as_current_span(
+        "invoke_agent", attributes={"gen_ai.operation.name": "invoke_agent"}
+    ) as root:
         run_id = format_trace_id(root.get_span_context().trace_id)
         agent.think("First I look.", "a", "ls")
         agent.act("a", "parser.py")
@@ -186,11 +157,11 @@ def test_a_run_goes_on_after_a_restart(server: Server) -> None:
     assert [step["observation"] for step in steps] == ["parser.py", "def parse(): ..."]
 
 
-def test_findings_go_out_as_events(server: Server) -> None:
+def test_findings_go_out_as_events(server: Server, collector: Collector) -> None:
     deadline = time.monotonic() + ARRIVES_WITHIN_S
-    while not server.collector.records and time.monotonic() < deadline:
+    while not collector.records and time.monotonic() < deadline:
         time.sleep(0.1)
-    record = next(it for it in server.collector.records if it.event_name == "gen_ai.evaluation.result")
+    record = next(it for it in collector.records if it.event_name == "gen_ai.evaluation.result")
     said = {pair.key: pair.value for pair in record.attributes}
     assert said["reasonblocks.run.id"].string_value and said["gen_ai.evaluation.name"].string_value
     assert 0 < said["gen_ai.evaluation.score.value"].double_value <= 1
@@ -199,20 +170,20 @@ def test_findings_go_out_as_events(server: Server) -> None:
 
 def test_replies_are_in_the_form_of_the_request(server: Server) -> None:
     path = "/otlp/v1/traces"
-    status, body, headers = server.call(path, b"{}", content_type="application/json")
+    status, body, headers = server.send("POST", path, b"{}", content_type="application/json")
     assert (status, body, headers["content-type"]) == (200, b"{}", "application/json")
     nameless = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "x"}]}]}]}).encode()
     packed = gzip.compress(nameless)
-    status, body, _ = server.call(path, packed, content_type="application/json", content_encoding="gzip")
+    status, body, _ = server.send("POST", path, packed, content_type="application/json", content_encoding="gzip")
     assert status == 200 and json.loads(body)["partialSuccess"]["rejectedSpans"] == "1"
-    status, body, headers = server.call(path, b"", content_type="application/x-protobuf")
+    status, body, headers = server.send("POST", path, b"", content_type="application/x-protobuf")
     assert status == 200 and not ExportTraceServiceResponse.FromString(body).HasField("partial_success")
     assert headers["content-type"] == "application/x-protobuf"
-    status, body, _ = server.call(path, b"\xff\xff", content_type="application/x-protobuf")
+    status, body, _ = server.send("POST", path, b"\xff\xff", content_type="application/x-protobuf")
     assert status == 400 and b"protobuf" in body
-    status, _, _ = server.call(path, b"x", content_type="text/plain")
+    status, _, _ = server.send("POST", path, b"x", content_type="text/plain")
     assert status == 415
-    status, _, _ = server.call(path, b"{}", content_type="application/json", authorization="Bearer wrong")
+    status, _, _ = server.send("POST", path, b"{}", content_type="application/json", authorization="Bearer wrong")
     assert status == 401
 
 

@@ -45,7 +45,7 @@ def test_a_looping_agent_is_steered_and_its_telemetry_arrives(server: Server) ->
     assert "[REASONBLOCKS]" in texts[0], "the standing rules come with the first call"
     advised = [text for text in texts[1:] if "same" in text and "[REASONBLOCKS]" in text]
     assert advised, "the loop is noticed"
-    run = server.run(run_id, steps=len(model.seen))
+    run = server.run(run_id, steps=len(model.seen), is_over=True)
     assert run["outcome"] == "success" and run["agent_name"] == "looper" and run["task"] == TASK
     assert [step["step_index"] for step in run["steps"]] == list(range(len(model.seen)))
     last = run["steps"][-1]
@@ -55,10 +55,10 @@ def test_a_looping_agent_is_steered_and_its_telemetry_arrives(server: Server) ->
     assert shown, "what was said is stored with the step"
     if VERSION != "0.1.0":  # which sends no tokens
         assert run["steps"][0]["input_tokens"] == 1000 and run["steps"][0]["cache_read_tokens"] == 400
-        listed = [row for row in server.call("GET", "/v1/monitor/runs") if row["run_id"] == run_id]
+        listed = [row for row in server.ask("GET", "/v1/monitor/runs") if row["run_id"] == run_id]
         assert listed[0]["cost_usd"] > 0
     # Other organisations see nothing of it.
-    assert server.call("GET", f"/v1/monitor/runs?org_id=other", key="operator") == []
+    assert server.ask("GET", "/v1/monitor/runs?org_id=other", key="operator") == []
 
 
 @newer
@@ -99,7 +99,7 @@ def test_patterns_of_all_tiers_reach_the_prompt(server: Server) -> None:
             "recommended_action": "look at the clock skew setting of the server",
         },
     }
-    server.call("POST", "/v1/library/patterns", pattern)
+    server.ask("POST", "/v1/library/patterns", pattern)
     # The SDK asks for E2 once, at its first thought and without a kind of failure, so the situation alone must fit.
     shared = {
         "tier": "e2",
@@ -113,7 +113,7 @@ def test_patterns_of_all_tiers_reach_the_prompt(server: Server) -> None:
             "anti_pattern": "hoping for another result",
         },
     }
-    server.call("POST", "/v1/library/patterns", shared, key=server.operator_key)
+    server.ask("POST", "/v1/library/patterns", shared, key=server.operator_key)
     model = ScriptedModel(script=looping(12, thought), seen=[])
     middleware = ReasonBlocks(api_key=server.key, base_url=server.url).middleware(task=TASK)
     agent(model, middleware).invoke(question(), {"recursion_limit": 60})
@@ -181,7 +181,7 @@ def test_a_session_without_a_framework_is_steered(server: Server) -> None:
             said.append(decision.compose_system_prompt("You are careful."))
             session.end_step(decision)
     assert any("[REASONBLOCKS]" in text for text in said)
-    assert server.run(run_id, steps=8)["outcome"] == "success"
+    assert server.run(run_id, steps=8, is_over=True)["outcome"] == "success"
 
 
 @newer
@@ -203,8 +203,8 @@ def test_an_experiment_adds_up(server: Server) -> None:
         if middleware.arm == "off":
             untouched.extend(text_of(messages[0]) for messages in model.seen)
     for task in range(12):
-        server.run(f"{experiment}-{task}", steps=1)
-    report = server.call("GET", f"/v1/monitor/experiments/{experiment}/report")
+        server.run(f"{experiment}-{task}", steps=1, is_over=True)
+    report = server.ask("GET", f"/v1/monitor/experiments/{experiment}/report")
     assert {arm: report["arms"][arm]["n_runs"] for arm in ("on", "off")} == {
         arm: arms.count(arm) for arm in ("on", "off")
     }
