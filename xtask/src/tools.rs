@@ -71,6 +71,8 @@ pub(crate) fn pictures() -> Result<()> {
     std::fs::create_dir_all(&folder)?;
     let mut draw = shell::program(BROWSER.install()?)?;
     draw.arg("e2e/dashboard/pictures.py").arg(folder);
+    // pytest finds what the folders share by itself.
+    draw.env("PYTHONPATH", shell::root()?.join("e2e"));
     shell::run(draw.env("RB_BIN", rb).env("PYTHONDONTWRITEBYTECODE", "1"))
 }
 

@@ -55,6 +55,13 @@ impl Calibration {
     }
 }
 
+/// From this cosine on, [`Transformer`](crate::Transformer) with all-MiniLM-L6-v2 confirms that two texts which the packed
+/// vectors make look alike (a cosine of 0.55) mean the same: where its calibrated similarity is 0.7.
+///
+/// Of the pairs that look alike so, on the half for fitting, it keeps 15 of 17 rewordings and sorts out 7 of 9 related
+/// pairs; on the other half 15 of 18 and 4 of 6. Of the 44 lookalikes it sorts out 10 (see above: it cannot do better).
+pub const CONFIRMED_FROM: f32 = 0.6;
+
 /// How likely two texts describe the same situation, by the packed vectors.
 pub fn similarity(a: &str, b: &str) -> f32 {
     Calibration::PACKED.similarity(embed(a).cosine(&embed(b)))

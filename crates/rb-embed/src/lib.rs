@@ -25,6 +25,8 @@
 mod calibrate;
 /// One owner's vectors.
 mod group;
+/// A transformer that may be asked from any thread.
+mod hosted;
 /// The embedder inside the binary: pieces, their vectors, the mean.
 mod packed;
 /// The hash under which pieces are filed; shared with `build.rs`.
@@ -42,7 +44,8 @@ mod vector;
 /// Text into words.
 mod words;
 
-pub use calibrate::{Calibration, similarity};
+pub use calibrate::{CONFIRMED_FROM, Calibration, similarity};
+pub use hosted::HostedTransformer;
 pub use packed::{DIMS, embed};
 pub use pieces::{PIECES_MAX, TEXT_BYTES_MAX};
 pub use search::{Hit, Index, Owner, Wanted, WrongDims};

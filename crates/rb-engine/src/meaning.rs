@@ -96,6 +96,12 @@ impl Vector {
 pub trait Embedder: Send + Sync {
     /// The direction of a short text.
     fn embed(&self, text: &str) -> Vector;
+
+    /// A second opinion: whether two short texts, which their directions make look alike, ask for the same thing. `None`
+    /// where nobody has one. It may be slow: it is asked when an alarm depends on it, never for every step.
+    fn confirms(&self, _a: &str, _b: &str) -> Option<bool> {
+        None
+    }
 }
 
 impl<F: Fn(&str) -> Vector + Send + Sync> Embedder for F {

@@ -138,6 +138,8 @@ pub(crate) struct Past {
     written: SeenOnce,
 }
 
+/// So much of a query is kept, for comparing words and asking for a second opinion.
+const QUERY_CHARS: usize = 120;
 /// So much of the task is kept.
 const TASK_CHARS: usize = 2_400;
 
@@ -164,6 +166,11 @@ impl Past {
     /// What the agent was asked to do, its beginning.
     pub(crate) fn task(&self) -> &str {
         &self.task_text
+    }
+
+    /// Whether a second opinion says that two texts, which look alike, ask for different things.
+    pub(crate) fn denies(&self, a: &str, b: &str) -> bool {
+        self.embedder.confirms(head(a, QUERY_CHARS), head(b, QUERY_CHARS)) == Some(false)
     }
 
     /// Understands the next step in the light of what came before.
@@ -239,7 +246,7 @@ impl Past {
             found_nothing,
             poll: act.poll || act.stateful,
             changes_before,
-            query: act.query.map(|query| head(&query, 120).into()),
+            query: act.query.map(|query| head(&query, QUERY_CHARS).into()),
             meaning,
             thought,
         });
@@ -281,7 +288,7 @@ impl Past {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         let vector = crate::meaning::DIMS * size_of::<f32>();
-        self.recent.len() * (size_of::<PastAct>() + 2 * vector + 120)
+        self.recent.len() * (size_of::<PastAct>() + 2 * vector + QUERY_CHARS)
             + self.lines.heap_bytes()
             + self.asked.heap_bytes()
             + self.names.heap_bytes()

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rb_engine::meaning::Embedder;
 use rb_store::Store;
 
 use crate::auth::Keys;
@@ -21,6 +22,7 @@ use crate::prefix::Prefixes;
 use crate::prices::Prices;
 use crate::profiles::Profiles;
 use crate::recall::Recall;
+use crate::seconded;
 use crate::spans::Traces;
 
 /// The server's state.
@@ -34,10 +36,12 @@ pub struct App {
     pub(crate) prices: Prices,
     pub(crate) profiles: Profiles,
     pub(crate) live: LiveRuns,
-    pub(crate) hands: Hands,
+    pub(crate) hands: Arc<Hands>,
     pub(crate) homes: Homes,
     pub(crate) prefixes: Prefixes,
     pub(crate) patterns: Arc<Library>,
+    /// What the monitors compare meanings by.
+    pub(crate) embedder: Arc<dyn Embedder>,
     pub(crate) cap: Cap,
     pub(crate) recall: Recall,
     pub(crate) gateway: Gateway,
@@ -76,6 +80,7 @@ impl App {
         starter::load_once(&*store).await?;
         let gates = Gates { e1: config.e1_gate, e2: config.e2_gate };
         let better = Better::open(&config.embedding)?;
+        let embedder = better.as_ref().map_or_else(seconded::packed, Better::for_monitors);
         let metrics = Metrics::new();
         let lost = metrics.telemetry_dropped.clone();
         let gateway = config.gateway.clone();
@@ -87,10 +92,11 @@ impl App {
         Ok(Arc::new(Self {
             keys,
             live: LiveRuns::new(config.live_runs_max, config.live_idle, metrics.live_runs.clone()),
-            hands: Hands::default(),
+            hands: Arc::new(Hands::new(Arc::clone(&store)).await),
             homes: Homes::default(),
             prefixes: Prefixes::new(config.live_runs_max),
             patterns,
+            embedder,
             cap: Cap::new(config.intervention_cap),
             rates: Rates::new(config.rate_per_sec, config.rate_burst),
             metrics,

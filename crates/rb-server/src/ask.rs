@@ -5,13 +5,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::Request;
-use hyper::header::AUTHORIZATION;
+use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE};
 use rb_wire::sse::Framer;
 use serde_json::Value;
 
 use crate::outbound;
 
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+/// Reading and judging a long body takes its time.
+const TAKES_WITHIN: Duration = Duration::from_mins(5);
 /// A stream is kept awake more often than this.
 const SILENCE_MAX: Duration = Duration::from_mins(1);
 /// A long run with all its steps.
@@ -68,7 +70,10 @@ pub async fn listen(
 
 /// Asks the server at `url` for `path`.
 pub async fn get(url: &str, path: &str, key: Option<&str>) -> Result<Value, AskError> {
-    let request = request(url, path, key)?;
+    answer(request(url, path, key)?, ANSWERS_WITHIN).await
+}
+
+async fn answer(request: Request<Full<Bytes>>, within: Duration) -> Result<Value, AskError> {
     let answer = async {
         let answer =
             outbound::client().request(request).await.map_err(|error| error.to_string())?;
@@ -76,9 +81,9 @@ pub async fn get(url: &str, path: &str, key: Option<&str>) -> Result<Value, AskE
         let body = Limited::new(answer.into_body(), BODY_BYTES_MAX).collect().await;
         Ok::<_, String>((status, body.map_err(|error| error.to_string())?.to_bytes()))
     };
-    let answer = tokio::time::timeout(ANSWERS_WITHIN, answer).await;
+    let answer = tokio::time::timeout(within, answer).await;
     let (status, body) = answer
-        .unwrap_or_else(|_| Err(format!("nothing within {} seconds", ANSWERS_WITHIN.as_secs())))
+        .unwrap_or_else(|_| Err(format!("nothing within {} seconds", within.as_secs())))
         .map_err(AskError::Silent)?;
     let said: Value = serde_json::from_slice(&body).unwrap_or_default();
     if status.is_success() {
@@ -86,6 +91,23 @@ pub async fn get(url: &str, path: &str, key: Option<&str>) -> Result<Value, AskE
     }
     let said = said["detail"].as_str().unwrap_or("nothing else").to_owned();
     Err(AskError::Refused { status: status.as_u16(), said })
+}
+
+/// Sends a body, packed with gzip, to `path` of the server at `url`, and reads the answer.
+pub async fn post_gzip(
+    url: &str,
+    path: &str,
+    key: Option<&str>,
+    packed: Vec<u8>,
+) -> Result<Value, AskError> {
+    let mut request = Request::post(format!("{}{path}", url.trim_end_matches('/')))
+        .header(CONTENT_TYPE, "application/octet-stream")
+        .header(CONTENT_ENCODING, "gzip");
+    if let Some(key) = key {
+        request = request.header(AUTHORIZATION, format!("Bearer {key}"));
+    }
+    let request = request.body(Full::new(Bytes::from(packed)));
+    answer(request.map_err(|_| AskError::Unwritable)?, TAKES_WITHIN).await
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ pub struct RawConfig {
     pub live_idle_minutes: u64,
     /// A request must be answered within so many seconds.
     pub request_timeout_secs: u64,
-    /// A folder with a sentence transformer for retrieval; the vectors in the binary if empty.
+    /// A folder with a sentence transformer, for retrieval and to confirm rewordings; the vectors in the binary if empty.
     pub embedding_model_dir: PathBuf,
     /// An OpenAI-compatible address for retrieval's embeddings, such as `https://host/v1`; off if empty.
     pub embedding_url: String,
@@ -257,7 +257,7 @@ pub const VARIABLES: [Variable; 25] = [
     },
     Variable {
         name: "RB_EMBEDDING_MODEL_DIR",
-        about: "a folder with a sentence transformer for retrieval",
+        about: "a folder with a sentence transformer, for look-ups and to confirm rewordings",
         set: |raw, value| set(&mut raw.embedding_model_dir, value.into()),
     },
     Variable {

@@ -1,10 +1,10 @@
 //! What the monitors say, as rows and replies have it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use rb_engine::budget::TokenBudget;
-use rb_engine::meaning::{Embedder, Vector};
+use rb_engine::meaning::Embedder;
 use rb_engine::monitors::{Assessment, Panel, Reading, SuiteChoice};
 use rb_engine::route::Routing;
 use rb_engine::rules::{Rules, RulesConfig, Voices};
@@ -13,10 +13,6 @@ use rb_engine::weights::Weights;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
-
-/// The vectors in the binary, as the engine asks for them.
-static PACKED: LazyLock<Arc<dyn Embedder>> =
-    LazyLock::new(|| Arc::new(|text: &str| Vector::of(rb_embed::embed(text).values())));
 
 /// Names under which a run's metadata may hold a limit on tokens and the models of states.
 pub(crate) const TOKEN_BUDGET: &str = "token_budget";
@@ -43,26 +39,32 @@ impl Suite {
 }
 
 /// The rules a trace is judged by.
-pub(crate) fn rules(suite: Suite, weights: Weights) -> Arc<Rules> {
-    checked(RulesConfig { suite: suite.choice(), weights, ..RulesConfig::default() })
+pub(crate) fn rules(embedder: &Arc<dyn Embedder>, suite: Suite, weights: Weights) -> Arc<Rules> {
+    let config = RulesConfig { suite: suite.choice(), weights, ..RulesConfig::default() };
+    checked(embedder, config)
 }
 
 /// The rules of a run that is watched step by step: both suites, and what its metadata sets. What cannot work there
 /// was refused when the run began; in rows of another origin it is left out.
-pub(crate) fn rules_of_run(weights: Weights, metadata: &Map<String, Value>) -> Arc<Rules> {
-    checked(RulesConfig {
+pub(crate) fn rules_of_run(
+    embedder: &Arc<dyn Embedder>,
+    weights: Weights,
+    metadata: &Map<String, Value>,
+) -> Arc<Rules> {
+    let config = RulesConfig {
         weights,
         voices: Voices::Semantic,
         budget: budget(metadata).ok().flatten(),
         routing: routing(metadata).unwrap_or_default(),
         ..RulesConfig::default()
-    })
+    };
+    checked(embedder, config)
 }
 
-fn checked(config: RulesConfig) -> Arc<Rules> {
+fn checked(embedder: &Arc<dyn Embedder>, config: RulesConfig) -> Arc<Rules> {
     // Weights are always within their bounds, budget and routing were checked: nothing is left to refuse.
     let rules = config.check().unwrap_or_default();
-    Arc::new(rules.with_embedder(Arc::clone(&PACKED)))
+    Arc::new(rules.with_embedder(Arc::clone(embedder)))
 }
 
 /// The limit on tokens that a run's metadata sets.

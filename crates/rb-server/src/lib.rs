@@ -76,6 +76,8 @@ mod replay;
 mod report;
 /// Old runs go.
 mod retention;
+/// What the monitors compare meanings by, and who confirms it.
+pub mod seconded;
 /// Connections in, and the way out.
 mod serve;
 /// Ids with slashes in addresses.

@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use rb_store::Waiting;
+use rb_store::BacklogState;
 
 use crate::export::Counters as Exported;
 
@@ -125,7 +125,7 @@ impl Metrics {
     }
 
     /// How much waits for the database at the moment.
-    pub(crate) fn note_waiting(&self, waiting: Waiting) {
+    pub(crate) fn note_backlog(&self, waiting: BacklogState) {
         self.backlog_bytes.set(i64::try_from(waiting.bytes).unwrap_or(i64::MAX));
         self.store_away.set(i64::from(waiting.is_any));
     }

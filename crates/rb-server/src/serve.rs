@@ -50,6 +50,8 @@ pub async fn serve(
         .map(|kept| tokio::spawn(retention::keep_for(Arc::clone(&app.store), kept)).abort_handle());
     let exporting = export::start(&app);
     let nodes = tokio::spawn(nodes::keep_in_touch(Shared::clone(&app))).abort_handle();
+    let hands = Arc::clone(&app.hands);
+    let hands = tokio::spawn(async move { hands.keep_looking().await }).abort_handle();
     let graceful = GracefulShutdown::new();
     let mut end = pin!(end);
     loop {
@@ -83,6 +85,7 @@ pub async fn serve(
         sweeping.abort();
     }
     nodes.abort();
+    hands.abort();
     app.events.close(); // a stream would not end by itself
     if tokio::time::timeout(DRAIN_WITHIN, graceful.shutdown()).await.is_err() {
         tracing::warn!("some requests did not finish in time and were cut off");

@@ -17,7 +17,7 @@ use crate::sqlite::Sqlite;
 use crate::{
     Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, PatternChange,
     PatternFilter, PatternRow, ProfileRow, Result, RunFilter, RunKey, RunRow, Scope, StepRow,
-    Store, StoreError, UsageDay,
+    Store, StoreError, UsageDay, WaitingRow,
 };
 
 /// While something waits, the database is tried this often.
@@ -25,7 +25,7 @@ const TRIED_EVERY: Duration = Duration::from_millis(500);
 
 /// How much waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Waiting {
+pub struct BacklogState {
     /// Whether anything waits at all.
     pub is_any: bool,
     /// The room it takes on disk.
@@ -173,7 +173,10 @@ fn may_wait(change: &Change) -> bool {
         | Change::PutProfile(_)
         | Change::DeleteProfile { .. }
         | Change::PutKey(_)
-        | Change::RevokeKey { .. } => false,
+        | Change::RevokeKey { .. }
+        | Change::PutWaiting(_)
+        | Change::TakeWaiting { .. }
+        | Change::ExpireWaiting { .. } => false,
     }
 }
 
@@ -226,8 +229,8 @@ macro_rules! as_the_store {
                 self.store.is_shared()
             }
 
-            fn waiting(&self) -> Option<Waiting> {
-                Some(Waiting { is_any: self.is_waiting(), bytes: self.bytes() })
+            fn backlog(&self) -> Option<BacklogState> {
+                Some(BacklogState { is_any: self.is_waiting(), bytes: self.bytes() })
             }
         }
     };
@@ -253,6 +256,8 @@ as_the_store! {
     conversations(after: Option<&RunKey>, count_max: u32) -> Vec<ConversationRow>;
     conversation(run: &RunKey) -> Option<String>;
     conversation_with_head(org: &str, heads: &[String]) -> Option<String>;
+    waiting(run: &RunKey) -> Vec<WaitingRow>;
+    runs_waited_for(since_ms: i64) -> Vec<RunKey>;
     tell(node: &str, messages: Vec<String>) -> ();
     ping() -> ();
 }

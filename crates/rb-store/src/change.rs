@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::rows::{
     ConversationRow, FindingRow, KeyRow, PatternRow, ProfileRow, RunKey, StepRow, UsageDay,
+    WaitingRow,
 };
 
 /// One change. Putting replaces what is there under the same key; deleting what is not there touches no row.
@@ -101,6 +102,18 @@ pub enum Change {
     },
     /// What the gateway remembers of a conversation; it goes with its run.
     PutConversation(Box<ConversationRow>),
+
+    /// Words wait for a run; they go with it.
+    PutWaiting(Box<WaitingRow>),
+    /// Somebody takes the words along. Of several who try, one touches a row: that one says them.
+    TakeWaiting {
+        run: RunKey,
+        words_id: String,
+    },
+    /// The words that wait since before then go.
+    ExpireWaiting {
+        before_ms: i64,
+    },
 }
 
 impl Change {
@@ -127,7 +140,10 @@ impl Change {
             | Self::DeleteProfile { .. }
             | Self::PutKey(_)
             | Self::RevokeKey { .. }
-            | Self::PutSetting { .. } => None,
+            | Self::PutSetting { .. }
+            | Self::PutWaiting(_)
+            | Self::TakeWaiting { .. }
+            | Self::ExpireWaiting { .. } => None,
         }
     }
 }

@@ -71,6 +71,7 @@ pub async fn copy(
     remove_deleted(from, to).await?;
     copy_conversations(&**from, &**to).await?;
     copy_patterns(&**from, &**to).await?;
+    copy_waiting(&**from, &**to).await?;
     copy_rest(&**from, &**to).await
 }
 
@@ -274,6 +275,16 @@ async fn copy_patterns(from: &dyn Store, to: &dyn Store) -> Result<()> {
         });
         to.apply(copied.collect()).await?;
     }
+}
+
+/// Words that nobody has taken along yet. In the target, those that were taken meanwhile go.
+async fn copy_waiting(from: &dyn Store, to: &dyn Store) -> Result<()> {
+    let mut changes = vec![Change::ExpireWaiting { before_ms: i64::MAX }];
+    for run in from.runs_waited_for(i64::MIN).await? {
+        let words = from.waiting(&run).await?.into_iter();
+        changes.extend(words.map(|row| Change::PutWaiting(Box::new(row))));
+    }
+    to.apply(changes).await.map(drop)
 }
 
 /// What is small: it is copied as a whole. Usage comes last, since the steps were counted on their way.

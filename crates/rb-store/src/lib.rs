@@ -37,14 +37,14 @@ mod tally;
 
 use tokio::sync::mpsc;
 
-pub use backlog::{Backlog, Waiting};
+pub use backlog::{Backlog, BacklogState};
 pub use change::{Change, RunStart};
 pub use copy::{Amounts, amounts, copy};
 pub use open::open;
 pub use rows::{
     ConversationRow, DayHealth, Evidence, ExperimentRun, FindingRow, Health, KeyRow, ModelTokens,
     MonitorHealth, OutcomeClass, PatternChange, PatternFilter, PatternRow, ProfileRow, RunAfter,
-    RunFilter, RunKey, RunRow, Scope, StepRow, Tokens, UsageDay,
+    RunFilter, RunKey, RunRow, Scope, StepRow, Tokens, UsageDay, WaitingRow,
 };
 
 /// Why something could not be kept or found.
@@ -135,6 +135,11 @@ pub trait Store: Send + Sync + 'static {
     /// The run of the newest conversation with the first of the heads that any has.
     async fn conversation_with_head(&self, org: &str, heads: &[String]) -> Result<Option<String>>;
 
+    /// What waits to be said to a run, oldest first.
+    async fn waiting(&self, run: &RunKey) -> Result<Vec<WaitingRow>>;
+    /// The runs that something waits for since `since_ms` or later, by organisation and id.
+    async fn runs_waited_for(&self, since_ms: i64) -> Result<Vec<RunKey>>;
+
     /// Tells the other nodes that use this store; a file has none. A message that they miss is lost.
     async fn tell(&self, node: &str, messages: Vec<String>) -> Result<()>;
     /// What other nodes tell from now on, until the receiver is dropped; nothing where there are none.
@@ -149,7 +154,7 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// What waits on this node for a database that is away; `None` where nothing can wait, without a [`Backlog`].
-    fn waiting(&self) -> Option<Waiting> {
+    fn backlog(&self) -> Option<BacklogState> {
         None
     }
 }

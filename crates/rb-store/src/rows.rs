@@ -376,6 +376,15 @@ pub struct ConversationRow {
     pub at_ms: i64,
 }
 
+/// What somebody wants to say to a run, and nobody has taken along yet.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WaitingRow {
+    pub run: RunKey,
+    pub words_id: String,
+    pub text: String,
+    pub at_ms: i64,
+}
+
 /// What an organisation used on one day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UsageDay {

@@ -15,6 +15,7 @@ use rb_quality::corpus::Split;
 use self::help::{
     AFTER_CHECK, AFTER_IMPORT, AFTER_QUALITY, AFTER_REPORT, AFTER_RUN, AFTER_SERVE, AFTER_WATCH,
 };
+use crate::meaning::MeaningArgs;
 
 /// Watches LLM agents step by step and says where they go astray.
 #[derive(Debug, Parser)]
@@ -91,6 +92,9 @@ pub(crate) struct CheckArgs {
     #[arg(long = "weight", value_name = "NAME=X", value_parser = weight)]
     pub(crate) weights: Vec<(String, f64)>,
 
+    #[command(flatten)]
+    pub(crate) meaning: MeaningArgs,
+
     /// Show only the runs in which something fired.
     #[arg(long)]
     pub(crate) only_fired: bool,
@@ -142,6 +146,9 @@ pub(crate) struct QualityArgs {
     /// stand beside them.
     #[arg(long, value_enum, default_value_t = SuiteArg::Semantic)]
     pub(crate) suite: SuiteArg,
+
+    #[command(flatten)]
+    pub(crate) meaning: MeaningArgs,
 
     /// Show everything: all parts, single monitors, sets and ways of planting.
     #[arg(long)]
@@ -262,6 +269,14 @@ pub(crate) struct ImportArgs {
     /// The project that they belong to.
     #[arg(long, value_name = "ID", default_value = rb_server::auth::PROJECT_DEFAULT)]
     pub(crate) project: String,
+
+    /// Send them to this running server instead of opening its database.
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+
+    /// The key of that server; otherwise `REASONBLOCKS_API_KEY`.
+    #[arg(long, value_name = "KEY", requires = "url")]
+    pub(crate) key: Option<String>,
 
     #[command(flatten)]
     pub(crate) data: DataArgs,

@@ -101,4 +101,33 @@ fn the_constants_for_minilm_are_what_the_fit_gives() {
     }
     assert!((steepness - f64::from(Calibration::MINILM.steepness)).abs() < 0.01, "{steepness}");
     assert!((midpoint - f64::from(Calibration::MINILM.midpoint)).abs() < 0.001, "{midpoint}");
+    check_second_opinion(&pairs);
+}
+
+#[test]
+fn a_second_opinion_is_a_gate_of_seven_tenths() {
+    assert!((Calibration::MINILM.similarity(CONFIRMED_FROM) - 0.7).abs() < 0.01);
+}
+
+/// Of what the packed vectors suspect, the transformer keeps the rewordings and sorts out most of what is only related.
+fn check_second_opinion(by_transformer: &[Scored]) {
+    let packed = scored(embed);
+    let suspected: Vec<&Scored> = packed
+        .iter()
+        .zip(by_transformer)
+        .filter(|(p, _)| p.cosine >= 0.55)
+        .map(|(_, m)| m)
+        .collect();
+    for (half, label, kept, of) in [
+        (Half::Fit, Label::Same, 15, 17),
+        (Half::Fit, Label::Related, 2, 9),
+        (Half::Fit, Label::Lookalike, 15, 18),
+        (Half::HeldOut, Label::Same, 15, 18),
+        (Half::HeldOut, Label::Related, 2, 6),
+        (Half::HeldOut, Label::Lookalike, 19, 26),
+    ] {
+        let pairs = suspected.iter().filter(|pair| pair.half == half && pair.label == label);
+        let confirmed = pairs.clone().filter(|pair| pair.cosine >= CONFIRMED_FROM).count();
+        assert_eq!((confirmed, pairs.count()), (kept, of), "{half:?} {label:?}");
+    }
 }

@@ -4,10 +4,12 @@
 //! `tools/onnx_from_safetensors.py`: it knows sixteen pieces and means nothing.
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
 use std::{env, fs};
 
 use proptest::prelude::*;
-use rb_embed::{Transformer, TransformerError};
+use rb_embed::{CONFIRMED_FROM, HostedTransformer, Transformer, TransformerError};
 use tempfile::TempDir;
 
 fn tiny_folder() -> PathBuf {
@@ -41,6 +43,31 @@ fn a_long_text_is_read_up_to_the_positions_of_the_model() {
     let model = tiny();
     let long = model.embed(&"retry ".repeat(50)).expect("a vector");
     assert_eq!(long, model.embed(&"retry ".repeat(10)).expect("a vector"));
+}
+
+#[test]
+fn a_hosted_model_gives_the_same_vectors_to_those_who_wait_and_those_who_do_not() {
+    let (model, hosted) = (tiny(), HostedTransformer::open(tiny_folder()).expect("a model"));
+    let texts: Vec<String> = (0..40).map(|n| "the test fails again ".repeat(n % 3)).collect();
+    let alone: Vec<_> = texts.iter().map(|text| model.embed(text).expect("a vector")).collect();
+    let (done, answer) = mpsc::channel();
+    hosted.embed(texts.clone(), move |vectors| done.send(vectors).expect("somebody waits"));
+    let now = hosted.embed_within(texts[..2].to_vec(), Duration::from_mins(1));
+    assert_eq!(now.expect("in time"), alone[..2]);
+    assert_eq!(answer.recv().expect("an answer").expect("vectors"), alone);
+    assert!(hosted.embed_within(texts, Duration::ZERO).is_none(), "nobody waits for ever");
+}
+
+#[test]
+fn who_waits_for_a_hosted_model_that_goes_is_told() {
+    let hosted = HostedTransformer::open(tiny_folder()).expect("a model");
+    let (done, answer) = mpsc::channel();
+    hosted.embed(vec!["retry".to_owned(); 10_000], move |told| {
+        done.send(told.is_ok()).expect("somebody waits");
+    });
+    drop(hosted);
+    assert!(answer.recv().is_ok(), "an answer, whichever");
+    assert!(HostedTransformer::open(PathBuf::from("/nowhere")).is_err());
 }
 
 /// Copies the tiny model, spoils it, and returns what opening says.
@@ -124,5 +151,31 @@ fn a_real_model_gives_the_cosines_it_is_known_for() {
     ] {
         let cosine = embed(a).cosine(&embed(b));
         assert!((cosine - expected).abs() < 0.001, "{a} / {b}: {cosine:.4}, not {expected}");
+    }
+}
+
+#[test]
+fn a_real_model_confirms_rewordings_and_sorts_out_lists() {
+    let Some(folder) = env::var_os("RB_TEST_MINILM") else {
+        println!("skipped: RB_TEST_MINILM does not point to a folder with all-MiniLM-L6-v2");
+        return;
+    };
+    let model = Transformer::open(Path::new(&folder)).expect("a model");
+    let embed = |text| model.embed(text).expect("a vector");
+    for (a, b, expected) in [
+        ("session timeout", "session expiry", true),
+        ("session expiry", "session token expiration", true),
+        ("1911 Marburg ferry accident victims", "ferry accident Marburg 1911 death toll", true),
+        ("cache invalidation", "expire cache entries", true),
+        ("config loading", "read configuration file", true),
+        ("population of Lyon 1990", "population of Nice 1990", false),
+        ("price of apples", "price of oranges", false),
+        ("cache key", "cache size", false),
+        ("database connection", "database column", false),
+    ] {
+        let cosine = embed(a).cosine(&embed(b));
+        let suspected = rb_embed::embed(a).cosine(&rb_embed::embed(b));
+        assert!(suspected >= 0.55, "{a} / {b}: {suspected:.3} by the vectors");
+        assert_eq!(cosine >= CONFIRMED_FROM, expected, "{a} / {b}: {cosine:.3}");
     }
 }

@@ -1,7 +1,8 @@
 //! `semantic_loop`: the same act again, perhaps in other words, without anything new.
 //!
 //! **Rule.** Six signs, the strongest counts. *Again*: the same act with the same answer and no change between; the
-//! fourth time in a row fires. *Reworded*: looks for the same thing in other words and finds nothing new; the third fires.
+//! fourth time in a row fires. *Reworded*: looks for the same thing in other words and finds nothing new; the third fires,
+//! unless the host's second embedder, asked once in that moment, finds that too few of them mean the same.
 //! *Back and forth*: one edit puts in what the one before took out; the second turn fires.
 //! *Cycle*: two to five acts with their answers, three times round. *Same error*: the same kind of error from different
 //! acts in a row; the fifth fires, sooner where nothing was changed between. *No news*: seven looks in a row that show
@@ -72,6 +73,10 @@ struct SemanticLoop {
     turns: Vec<StepIndex>,
     /// Acts before this one no longer count.
     since: StepIndex,
+    /// Searches before this one are no rewordings of what comes: a second opinion has said so.
+    reworded_since: StepIndex,
+    /// The newest search of a reworded loop that stood the second opinion; as it goes on, nobody is asked again.
+    stood: Option<StepIndex>,
     steps: f64,
     trouble: f64,
 }
@@ -86,7 +91,8 @@ impl Monitor for SemanticLoop {
         self.trouble += trouble(scene);
         let window: VecDeque<&PastAct> =
             past.recent.iter().filter(|act| act.at >= self.since).collect();
-        let mut found: Vec<Found> = signs(at, scene, past, &window).into_iter().flatten().collect();
+        let signs = self.signs(at, scene, past, &window);
+        let mut found: Vec<Found> = signs.into_iter().flatten().collect();
         found.extend(self.back_and_forth(at, scene));
         let strongest = found.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
         let trouble = (self.trouble / (self.steps + QUIET_START)).min(TROUBLE_MAX);
@@ -111,6 +117,58 @@ impl Monitor for SemanticLoop {
 }
 
 impl SemanticLoop {
+    fn signs(
+        &mut self,
+        at: StepIndex,
+        scene: &Scene,
+        past: &Past,
+        window: &VecDeque<&PastAct>,
+    ) -> [Option<Found>; 5] {
+        let act = &scene.act;
+        if act.poll || act.stateful || matches!(act.kind, Kind::Think | Kind::Finish) {
+            return Default::default();
+        }
+        if act.kind == Kind::Message {
+            return [said_again(at, scene, window), None, None, None, None];
+        }
+        [
+            again(at, scene, past, window),
+            self.reworded(at, scene, past, window),
+            cycle(at, scene, window),
+            same_error(at, scene, past, window),
+            no_news(at, scene, window),
+        ]
+    }
+
+    /// Looks for the same thing at the same place in other words, and each time there is nothing, or the same. Where the
+    /// alarm depends on it, a second opinion is asked for, once a loop.
+    fn reworded(
+        &mut self,
+        at: StepIndex,
+        scene: &Scene,
+        past: &Past,
+        window: &VecDeque<&PastAct>,
+    ) -> Option<Found> {
+        let query = scene.act.query.as_deref()?;
+        let mut earlier = rewordings(scene, past, window);
+        earlier.retain(|act| act.at >= self.reworded_since);
+        let fires = |earlier: &[&PastAct]| level(&REWORDED, earlier.len() + 1) >= SPEC.fire_at;
+        if fires(&earlier) {
+            let goes_on = earlier.iter().any(|act| Some(act.at) == self.stood);
+            if !goes_on {
+                earlier = confirmed(earlier, query, past);
+            }
+            if fires(&earlier) {
+                self.stood = Some(at);
+            } else {
+                self.reworded_since = at;
+            }
+        }
+        let steps: Vec<StepIndex> = earlier.iter().map(|act| act.at).collect();
+        found("reworded", &REWORDED, at, &steps)
+            .map(|(score, evidence)| (score, evidence.phrase(query)))
+    }
+
     /// One edit puts in what the one before took out, again and again.
     fn back_and_forth(&mut self, at: StepIndex, scene: &Scene) -> Option<Found> {
         let file = scene.act.writes.first().filter(|_| !scene.edit.is_empty())?;
@@ -156,28 +214,6 @@ fn trouble(scene: &Scene) -> f64 {
 
 type Found = (f64, Evidence);
 
-fn signs(
-    at: StepIndex,
-    scene: &Scene,
-    past: &Past,
-    window: &VecDeque<&PastAct>,
-) -> [Option<Found>; 5] {
-    let act = &scene.act;
-    if act.poll || act.stateful || matches!(act.kind, Kind::Think | Kind::Finish) {
-        return Default::default();
-    }
-    if act.kind == Kind::Message {
-        return [said_again(at, scene, window), None, None, None, None];
-    }
-    [
-        again(at, scene, past, window),
-        reworded(at, scene, past, window),
-        cycle(at, scene, window),
-        same_error(at, scene, past, window),
-        no_news(at, scene, window),
-    ]
-}
-
 fn level(scores: &[f64], count: usize) -> f64 {
     scores.get(count).or(scores.last()).copied().unwrap_or(0.0)
 }
@@ -212,16 +248,11 @@ fn again(at: StepIndex, scene: &Scene, past: &Past, window: &VecDeque<&PastAct>)
     }
 }
 
-/// Looks for the same thing at the same place in other words, and each time there is nothing, or the same.
-fn reworded(
-    at: StepIndex,
-    scene: &Scene,
-    past: &Past,
-    window: &VecDeque<&PastAct>,
-) -> Option<Found> {
+/// The searches for the same thing at the same place in other words that found as little; oldest first, each wording once.
+fn rewordings<'a>(scene: &Scene, past: &Past, window: &VecDeque<&'a PastAct>) -> Vec<&'a PastAct> {
     let act = &scene.act;
-    let query =
-        act.query.as_deref().filter(|_| act.kind == Kind::Search && scene.is_fruitless())?;
+    let query = act.query.as_deref().filter(|_| act.kind == Kind::Search && scene.is_fruitless());
+    let Some(query) = query else { return Vec::new() };
     let scope = scene.scope();
     let mut wordings = vec![act.loose_key];
     let mut before = Vec::new();
@@ -239,11 +270,27 @@ fn reworded(
             && !wordings.contains(&p.loose_key)
         {
             wordings.push(p.loose_key);
-            before.insert(0, p.at);
+            before.insert(0, *p);
         }
     }
-    found("reworded", &REWORDED, at, &before)
-        .map(|(score, evidence)| (score, evidence.phrase(query)))
+    before
+}
+
+/// Those of the searches that a second opinion does not tell apart from the newest, be it by way of one another.
+fn confirmed<'a>(mut left: Vec<&'a PastAct>, query: &str, past: &Past) -> Vec<&'a PastAct> {
+    let text = |act: &&'a PastAct| act.query.as_deref().unwrap_or_default();
+    let mut chain: Vec<&PastAct> = Vec::new();
+    let mut links = 0;
+    let mut link = Some(query);
+    while let Some(newer) = link {
+        let (same, others) = left.into_iter().partition(|act| !past.denies(text(act), newer));
+        left = others;
+        chain.extend::<Vec<_>>(same);
+        link = chain.get(links).map(text);
+        links += 1;
+    }
+    chain.sort_by_key(|act| act.at);
+    chain
 }
 
 /// Differ in words, not only in numbers, dates or codes: those make a list, not a rewording.

@@ -5,5 +5,6 @@
 mod advice;
 mod naive;
 mod replay;
+mod second_opinion;
 mod traces;
 mod walk;

@@ -143,7 +143,7 @@ async fn evaluate(
     }
     if let Some(run_id) = settings.run_id.as_deref().filter(|run_id| !run_id.is_empty()) {
         let run = RunKey { org, run_id: run_id.to_owned() };
-        speak_by_hand(&app.hands.take(&run), &mut verdict);
+        speak_by_hand(&app.hands.take(&run).await.texts(), &mut verdict);
     }
     verdict.notes = judged.notes.into_iter().chain(cut).collect();
     count(&app, &verdict);
@@ -194,7 +194,7 @@ async fn judged(app: &Shared, org: &str, project: &str, settings: &Settings) -> 
     let task = cuts.or_empty("task", task, TASK_CHARS_MAX);
     let mut by = format!("{org}\0{project}\0{suite:?}\0{task}\0").into_bytes();
     by.extend(weights.iter().flat_map(f64::to_le_bytes));
-    Judged { rules: judge::rules(suite, weights), task, by, notes }
+    Judged { rules: judge::rules(&app.embedder, suite, weights), task, by, notes }
 }
 
 /// The monitors after all steps, with the mark of the steps; and what was cut.

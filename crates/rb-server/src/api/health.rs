@@ -31,7 +31,7 @@ struct Health {
     (status = 503, description = "the database is away", body = Problem),
 ))]
 async fn health(State(app): State<Shared>) -> ApiResult<Json<Health>> {
-    let waiting = app.store.waiting();
+    let waiting = app.store.backlog();
     let status = match app.store.ping().await {
         Ok(()) if waiting.is_none_or(|waiting| !waiting.is_any) => "ok",
         // The node still passes requests on and takes what it is told: nobody should be kept away from it.
@@ -48,6 +48,6 @@ async fn health(State(app): State<Shared>) -> ApiResult<Json<Health>> {
 ))]
 async fn metrics(State(app): State<Shared>) -> Response {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    app.metrics.note_waiting(app.store.waiting().unwrap_or_default());
+    app.metrics.note_backlog(app.store.backlog().unwrap_or_default());
     ([(CONTENT_TYPE, kind)], app.metrics.text()).into_response()
 }

@@ -19,6 +19,8 @@ mod experiments;
 mod findings;
 /// Is it up, and what does it count.
 mod health;
+/// Recorded runs in.
+mod import;
 /// Keys, for the operator.
 mod keys;
 /// The library from outside.
@@ -27,6 +29,8 @@ pub(crate) mod library;
 mod me;
 /// Spans of OpenTelemetry.
 mod otlp;
+/// Bodies that are long.
+mod packed;
 /// Weights under a name.
 pub(crate) mod profiles;
 /// Runs as they are read.
@@ -80,6 +84,7 @@ fn areas() -> OpenApiRouter<Shared> {
         .merge(billing::routes())
         .merge(experiments::routes())
         .merge(findings::routes())
+        .merge(import::routes())
         .merge(keys::routes())
         .merge(me::routes())
         .merge(profiles::routes())

@@ -5,19 +5,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::io::Read as _;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
-use flate2::read::MultiGzDecoder;
 use rb_store::{Change, RunKey, StepRow};
 use rb_wire::otlp::{self, Encoding, SpanText};
 use rb_wire::transcripts::{IMPORTERS, Importer, Run};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::packed::{off_the_path, text_of, unpacked};
 use super::told;
 use crate::app::Shared;
 use crate::auth::Caller;
@@ -98,11 +96,6 @@ struct Taken {
     reason: String,
 }
 
-fn text_of(request: &Request, name: header::HeaderName) -> String {
-    let value = request.headers().get(name).and_then(|value| value.to_str().ok());
-    value.unwrap_or_default().to_owned()
-}
-
 async fn take(
     app: &Shared,
     caller: &Caller,
@@ -111,7 +104,7 @@ async fn take(
 ) -> ApiResult<Taken> {
     let packing = text_of(&request, header::CONTENT_ENCODING);
     let bytes = body::read(request, app.config.body_bytes_max).await?;
-    let bytes = unpacked(bytes, packing.trim())?;
+    let bytes = unpacked(bytes, packing.trim(), BYTES_MAX)?;
     let read = move || otlp::spans(&bytes, encoding);
     let spans =
         off_the_path(read).await?.map_err(|error| ApiError::BadRequest(error.to_string()))?;
@@ -140,36 +133,6 @@ impl Taken {
         }
         let _ = write!(self.reason, "{refused} spans {why}"); // a string takes everything
     }
-}
-
-/// The body without its packing, up to the limit.
-fn unpacked(bytes: Bytes, packing: &str) -> ApiResult<Bytes> {
-    match packing.to_ascii_lowercase().as_str() {
-        "" | "identity" => Ok(bytes),
-        "gzip" => {
-            let mut plain = Vec::new();
-            let limit = u64::try_from(BYTES_MAX).unwrap_or(u64::MAX);
-            MultiGzDecoder::new(&*bytes)
-                .take(limit + 1)
-                .read_to_end(&mut plain)
-                .map_err(|error| ApiError::BadRequest(format!("the body is not gzip: {error}")))?;
-            if plain.len() > BYTES_MAX {
-                return Err(ApiError::TooLarge { bytes_max: BYTES_MAX });
-            }
-            Ok(plain.into())
-        }
-        _ => Err(ApiError::Unsupported("the body may be packed with `gzip`, or not at all")),
-    }
-}
-
-/// Reading and judging takes long enough to keep others waiting.
-async fn off_the_path<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> ApiResult<T> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| {
-        tracing::error!(%error, "reading spans broke down");
-        ApiError::Internal
-    })
 }
 
 /// Adds spans to their trace and brings its runs up to date; answers how many found no room.

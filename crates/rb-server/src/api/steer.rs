@@ -75,7 +75,7 @@ pub(crate) async fn say(
     if row.finished_ms.is_some() {
         return Err(ApiError::Conflict("this run is over; nobody would read it".to_owned()));
     }
-    let waiting = app.hands.add(&row.run, words)?;
+    let waiting = app.hands.add(&row.run, words).await?;
     tracing::info!(run = row.run.run_id, by = %caller.name, "a run is steered by hand");
     Ok((row.run, waiting))
 }

@@ -328,17 +328,17 @@ impl Post<'_> {
 
         let ask = live.ask(&mut row);
         let answers = steering::look_up(app, &run.org, &model, &ask.queries).await;
-        let words = app.hands.take(&run);
-        live.plan(ask, &answers.found, &words, &model, &mut row);
+        let words = app.hands.take(&run).await;
+        live.plan(ask, &answers.found, &words.texts(), &model, &mut row);
         let step = vec![Change::PutStep(Arc::new(row.clone()))];
         match told::store_next(app, &mut live, &run, step).await {
             Ok(Stored::Yes) => {}
             Ok(Stored::Overtaken) => {
-                app.hands.put_back(&run, words);
+                app.hands.put_back(words).await;
                 return Ok(None);
             }
             Err(error) => {
-                app.hands.put_back(&run, words);
+                app.hands.put_back(words).await;
                 return Err(error);
             }
         }

@@ -46,8 +46,9 @@ async fn draw(app: &Shared, visitor: &Visitor, query: &str) -> ApiResult<Respons
     let steps = app.store.steps(&row.run, from, STEPS_MAX).await?;
     let drawn = view::stored(&row, &steps);
     let is_live = row.finished_ms.is_none();
+    let waiting = if is_live { app.hands.waiting(&row.run).await } else { Vec::new() };
     let between = html! {
-        @if is_live { (steering(app, visitor, &row)) }
+        @if is_live { (steering(&waiting, visitor, &row)) }
         div data-part="pages" { (pages(&row, from, count)) }
     };
     let body = html! {
@@ -76,8 +77,7 @@ fn pages(row: &RunRow, from: u32, count: u32) -> Markup {
 }
 
 /// The box to say something to the agent.
-fn steering(app: &Shared, visitor: &Visitor, row: &RunRow) -> Markup {
-    let waiting = app.hands.waiting(&row.run);
+fn steering(waiting: &[String], visitor: &Visitor, row: &RunRow) -> Markup {
     let is_only_watched = row.metadata.get("mode").and_then(Value::as_str) == Some("observe");
     html! {
         section.steer aria-labelledby="steer-title" {
@@ -95,7 +95,7 @@ fn steering(app: &Shared, visitor: &Visitor, row: &RunRow) -> Markup {
             div data-part="waiting" role="status" {
                 @if !waiting.is_empty() {
                     p.soft { "Waits for the next model call:" }
-                    @for words in &waiting { blockquote { (Shown(words, hands::CHARS_MAX)) } }
+                    @for words in waiting { blockquote { (Shown(words, hands::CHARS_MAX)) } }
                 }
             }
         }

@@ -30,6 +30,7 @@ use crate::app::{App, Shared};
 use crate::auth::Caller;
 use crate::clock::now_ms;
 use crate::events::StepEvent;
+use crate::hands::Taken;
 use crate::live::{Live, Turn};
 use crate::steering::look_up;
 
@@ -247,7 +248,7 @@ impl Here<'_> {
             row.project.clone_from(&live.project);
         }
         let newest = rows.pop();
-        let mut words = Vec::new();
+        let mut words = Taken::default();
         let mut seen = Vec::with_capacity(rows.len() + 1);
         for mut earlier in rows {
             live.read(&mut earlier);
@@ -260,8 +261,10 @@ impl Here<'_> {
                     ask = ask.with_wrap_up(text);
                 }
                 let found = self.found(&ask, &model).await;
-                words = if is_open { app.hands.take(run) } else { Vec::new() };
-                live.plan(ask, &found, &words, &model, &mut row);
+                if is_open {
+                    words = app.hands.take(run).await;
+                }
+                live.plan(ask, &found, &words.texts(), &model, &mut row);
                 row
             }
             // The same call again: what was told for it still stands.
@@ -276,11 +279,11 @@ impl Here<'_> {
         lock(self.conversation).latest = Some(Arc::clone(&row));
         let is_kept = self.keep(live, seen).await;
         if is_kept != Some(true) {
-            app.hands.put_back(run, words);
+            app.hands.put_back(words).await;
             return is_kept.map(|_| Decided::Overtaken);
         }
         if let Some(Stop::TokenBudget { used, limit }) = live.told().and_then(|plan| plan.stop) {
-            app.hands.put_back(run, words);
+            app.hands.put_back(words).await;
             let why = format!("the token budget of this run is used up: {used} of {limit}");
             return Some(Decided::So(Verdict::Refused { status: 429, why }));
         }

@@ -16,6 +16,7 @@ use super::ledger::{Cause, Request};
 use super::watch::Incoming;
 use crate::app::Shared;
 use crate::clock::now_ms;
+use crate::hands::Taken;
 
 /// Of the final answer, so many characters are kept.
 const ANSWER_CHARS_MAX: usize = 4_000;
@@ -45,7 +46,7 @@ pub(super) struct Watched {
     upstream: String,
     row: Arc<StepRow>,
     /// What people say to the agent with this request.
-    words: Vec<String>,
+    words: Taken,
     /// It stands beside the conversation: it costs, and is no step.
     is_aside: bool,
     planted: Option<Planted>,
@@ -71,7 +72,7 @@ impl Watched {
             model,
             upstream: incoming.upstream.to_owned(),
             row,
-            words: Vec::new(),
+            words: Taken::default(),
             is_aside: false,
             planted: change.planted,
             is_steered: change.is_steered,
@@ -81,7 +82,7 @@ impl Watched {
     }
 
     /// The same with what people say to the agent.
-    pub(super) fn with_words(self, words: Vec<String>) -> Self {
+    pub(super) fn with_words(self, words: Taken) -> Self {
         Self { words, ..self }
     }
 
@@ -122,7 +123,7 @@ impl Watched {
         if let Some(live) = turn.as_mut() {
             live.untell();
         }
-        app.hands.put_back(&self.row.run, std::mem::take(&mut self.words));
+        app.hands.put_back(std::mem::take(&mut self.words)).await;
         let row = Arc::make_mut(&mut self.row);
         row.injections.clear();
         row.injection_sources.clear();

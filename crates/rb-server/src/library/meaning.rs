@@ -2,21 +2,21 @@
 //! has set it up. The better one may be slow or away, so its vectors are remembered and nobody waits for it long.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError, mpsc};
-use std::thread;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
 use hyper::{Method, Request};
-use rb_embed::{Calibration, Transformer, TransformerError, Vector};
+use rb_embed::{Calibration, HostedTransformer, TransformerError, Vector};
+use rb_engine::meaning::Embedder;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use crate::config::Embedding;
 use crate::outbound::{self, Outbound};
+use crate::seconded;
 
 /// The endpoint has this long to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
@@ -49,7 +49,7 @@ pub(crate) struct Better {
 }
 
 enum Kind {
-    Folder(Worker),
+    Folder(Arc<HostedTransformer>),
     Endpoint(Box<Endpoint>),
 }
 
@@ -69,7 +69,9 @@ impl Better {
     pub(crate) fn open(embedding: &Embedding) -> Result<Option<Self>, TransformerError> {
         let kind = match embedding {
             Embedding::Packed => return Ok(None),
-            Embedding::Folder(folder) => Kind::Folder(Worker::begin(folder.clone())?),
+            Embedding::Folder(folder) => {
+                Kind::Folder(Arc::new(HostedTransformer::open(folder.clone())?))
+            }
             Embedding::Endpoint { url, model, key } => Kind::Endpoint(Box::new(Endpoint {
                 client: outbound::client(),
                 url: format!("{url}/embeddings"),
@@ -79,6 +81,14 @@ impl Better {
             })),
         };
         Ok(Some(Self { kind, remembered: Mutex::default() }))
+    }
+
+    /// What the monitors compare by: an endpoint is too far away to be asked in the middle of a step.
+    pub(crate) fn for_monitors(&self) -> Arc<dyn Embedder> {
+        match &self.kind {
+            Kind::Folder(transformer) => seconded::seconded(Arc::clone(transformer)),
+            Kind::Endpoint(_) => seconded::packed(),
+        }
     }
 
     /// The directions of texts, in their order.
@@ -92,7 +102,7 @@ impl Better {
         let mut fresh = HashMap::new();
         for some in missing.chunks(TEXTS_AT_ONCE) {
             let vectors = match &self.kind {
-                Kind::Folder(worker) => worker.embed(some.to_vec()).await?,
+                Kind::Folder(transformer) => by_folder(transformer, some.to_vec()).await?,
                 Kind::Endpoint(endpoint) => endpoint.embed(some).await?,
             };
             fresh.extend(some.iter().cloned().zip(vectors));
@@ -108,44 +118,15 @@ impl Better {
     }
 }
 
-/// A transformer on a thread of its own: it takes milliseconds a text and cannot leave the thread it was loaded on.
-struct Worker(mpsc::Sender<Work>);
-
-struct Work {
+/// The directions of texts by the transformer, when their turn comes.
+async fn by_folder(
+    transformer: &HostedTransformer,
     texts: Vec<String>,
-    done: oneshot::Sender<Result<Vec<Vector>, TransformerError>>,
-}
-
-impl Worker {
-    fn begin(folder: PathBuf) -> Result<Self, TransformerError> {
-        let (sender, works) = mpsc::channel::<Work>();
-        let (told, opened) = mpsc::channel();
-        thread::spawn(move || {
-            let transformer = match Transformer::open(&folder) {
-                Ok(transformer) => transformer,
-                Err(error) => {
-                    let _ = told.send(Err(error)); // whoever asked has gone: nobody to tell
-                    return;
-                }
-            };
-            let _ = told.send(Ok(()));
-            for Work { texts, done } in works {
-                let vectors = texts.iter().map(|text| transformer.embed(text)).collect();
-                let _ = done.send(vectors);
-            }
-        });
-        match opened.recv() {
-            Ok(opened) => opened.map(|()| Self(sender)),
-            Err(_) => Err(TransformerError::Run { reason: "its thread ended".to_owned() }),
-        }
-    }
-
-    async fn embed(&self, texts: Vec<String>) -> Result<Vec<Vector>, MeaningError> {
-        let ended = || TransformerError::Run { reason: "its thread ended".to_owned() };
-        let (done, answer) = oneshot::channel();
-        self.0.send(Work { texts, done }).map_err(|_| ended())?;
-        Ok(answer.await.map_err(|_| ended())??)
-    }
+) -> Result<Vec<Vector>, MeaningError> {
+    let (done, answer) = oneshot::channel();
+    transformer.embed(texts, move |vectors| drop(done.send(vectors))); // a caller that has gone needs none
+    let ended = |_| TransformerError::Run { reason: "its thread ended".to_owned() };
+    Ok(answer.await.map_err(ended)??)
 }
 
 #[derive(Serialize)]

@@ -74,7 +74,8 @@ impl Live {
             model: start.model.clone(),
             ..RunRow::default()
         };
-        Ok(Self::new(judge::rules_of_run(weights, &start.metadata), Some(&row)))
+        let rules = judge::rules_of_run(&app.embedder, weights, &start.metadata);
+        Ok(Self::new(rules, Some(&row)))
     }
 
     /// What was told did not reach the model; the call itself was made.
@@ -91,7 +92,8 @@ impl Live {
         let (weights, _) = app.profiles.weights(&*app.store, place, profile, []).await?;
         let nothing = serde_json::Map::new();
         let metadata = row.as_ref().map_or(&nothing, |row| &row.metadata);
-        let mut live = Self::new(judge::rules_of_run(weights, metadata), row.as_ref());
+        let rules = judge::rules_of_run(&app.embedder, weights, metadata);
+        let mut live = Self::new(rules, row.as_ref());
         if live.is_known {
             live.replay_stored(app, run, before).await?;
         }
@@ -238,7 +240,7 @@ impl Live {
 /// unknown: what it does from here on is better than nothing.
 pub(crate) async fn stored(app: &App, run: &RunKey) -> ApiResult<Option<RunRow>> {
     match app.store.run(&Scope::org(&run.org), &run.run_id).await {
-        Err(StoreError::Unavailable(_)) if app.store.waiting().is_some() => Ok(None),
+        Err(StoreError::Unavailable(_)) if app.store.backlog().is_some() => Ok(None),
         found => Ok(found?),
     }
 }
@@ -324,7 +326,8 @@ mod tests {
 
     fn rules() -> Arc<Rules> {
         let metadata = json!({"token_budget": 9_000, "model_routing": {"SLOW": "claude-opus"}});
-        judge::rules_of_run(Weights::default(), metadata.as_object().unwrap())
+        let packed = crate::seconded::packed();
+        judge::rules_of_run(&packed, Weights::default(), metadata.as_object().unwrap())
     }
 
     /// A step of a made-up run: told or walked, with what the look-ups gave.

@@ -97,8 +97,11 @@ use crate::error::ApiError;
 #[test]
 fn states_and_replies_are_bounded() {
     let prefixes = Prefixes::new(3);
-    let rules =
-        crate::judge::rules(crate::judge::Suite::Both, rb_engine::weights::Weights::default());
+    let rules = crate::judge::rules(
+        &crate::seconded::packed(),
+        crate::judge::Suite::Both,
+        rb_engine::weights::Weights::default(),
+    );
     let marks: Vec<Mark> = (0..5_u8).map(|at| Mark::of(0, &[at])).collect();
     for mark in &marks {
         prefixes.keep_state(*mark, Watched::new(Panel::new(&rules, "")));

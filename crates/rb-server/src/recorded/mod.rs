@@ -6,8 +6,12 @@
 
 /// Whether two recordings are of one run.
 mod identity;
+/// What runs without a name are called.
+mod place;
 /// What is left to write.
 mod plan;
+/// Into the store.
+mod shelf;
 #[cfg(test)]
 mod tests;
 
@@ -20,8 +24,10 @@ use rb_store::{RunKey, RunStart, StepRow, Tokens};
 use rb_wire::transcripts::{Run, RunInput, RunStep, Usage};
 use serde_json::{Map, Value, json};
 
+pub use place::{place, stem};
 pub use plan::{Kept, Planned, plan};
 pub(crate) use plan::{stored_steps, taken_steps};
+pub use shelf::{Shelf, Tally};
 
 use crate::api::cut::{
     MODEL_CHARS_MAX, NAME_CHARS_MAX, SHORT_CHARS_MAX, TASK_CHARS_MAX, TEXT_CHARS_MAX,
@@ -29,6 +35,7 @@ use crate::api::cut::{
 use crate::judge;
 use crate::live::step_of;
 use crate::prices::Prices;
+use crate::seconded;
 
 /// Under this name a run's metadata says where it was read.
 const IMPORTED: &str = "imported";
@@ -37,7 +44,7 @@ const LABELS_BYTES_MAX: usize = 64 << 10;
 
 /// The rules of `rb check`: both suites, default weights, nothing to say.
 static RULES: LazyLock<Arc<Rules>> =
-    LazyLock::new(|| judge::rules_of_run(Weights::default(), &Map::new()));
+    LazyLock::new(|| judge::rules_of_run(&seconded::packed(), Weights::default(), &Map::new()));
 
 /// Whose a recorded run is, and where it was read.
 #[derive(Debug, Clone, Copy)]

@@ -8,7 +8,7 @@ use super::sample::{
 use super::{Checked, holds, put, same};
 use crate::{
     Change, ConversationRow, FindingRow, KeyRow, PatternChange, PatternFilter, PatternRow,
-    ProfileRow, RunStart, Store,
+    ProfileRow, RunStart, Store, WaitingRow,
 };
 
 type Held = Arc<dyn Store>;
@@ -255,6 +255,41 @@ pub(super) async fn conversations_are_found_by_run_and_by_head(store: Held) -> C
     same("gone with its run", store.conversation(&key("a", "r")).await?, None)
 }
 
+pub(super) async fn words_wait_for_their_run_and_are_taken_once(store: Held) -> Checked {
+    let row = |org: &str, run_id: &str, words_id: &str, at_ms| WaitingRow {
+        run: key(org, run_id),
+        words_id: words_id.to_owned(),
+        text: format!("{words_id} for {run_id}"),
+        at_ms,
+    };
+    let waits = |row: WaitingRow| Change::PutWaiting(Box::new(row));
+    put(&store, begins(start("a", "r", T0))).await?;
+    let (late, early) = (row("a", "r", "1", T0 + 2), row("a", "r", "2", T0 + 1));
+    let (theirs, old) = (row("b", "r", "1", T0), row("a", "s", "1", T0 - 9));
+    for row in [&late, &early, &theirs, &old] {
+        same("rows touched", put(&store, waits(row.clone())).await?, 1)?;
+    }
+    let waiting = store.waiting(&key("a", "r")).await?;
+    same("the oldest first", waiting, vec![early.clone(), late.clone()])?;
+    same("a run that has not begun", store.run(&a(), "s").await?, None)?;
+    let waited_for = store.runs_waited_for(T0).await?;
+    same("what waits since then", waited_for, vec![key("a", "r"), key("b", "r")])?;
+
+    let take = || Change::TakeWaiting { run: key("a", "r"), words_id: "2".to_owned() };
+    let (one, other) = tokio::join!(store.apply(vec![take()]), store.apply(vec![take()]));
+    let taken: u64 = one?.into_iter().chain(other?).sum();
+    same("taken once", taken, 1)?;
+    same("what is left", store.waiting(&key("a", "r")).await?, vec![late])?;
+    put(&store, waits(early.clone())).await?;
+    same("put back, it is first again", store.waiting(&key("a", "r")).await?.len(), 2)?;
+
+    let expired = put(&store, Change::ExpireWaiting { before_ms: T0 }).await?;
+    same("old words", (expired, store.waiting(&key("a", "s")).await?), (1, vec![]))?;
+    put(&store, Change::DeleteRun(key("a", "r"))).await?;
+    same("gone with its run", store.waiting(&key("a", "r")).await?, vec![])?;
+    same("theirs", store.waiting(&key("b", "r")).await?, vec![theirs])
+}
+
 pub(super) async fn changes_of_one_call_take_effect_together(store: Held) -> Checked {
     put(&store, Change::PutKey(Box::new(api_key("a", "k")))).await?;
     // Two keys cannot have one hash, so this call fails at its last change.
@@ -288,7 +323,9 @@ pub(super) async fn deleting_what_is_not_there_touches_nothing(store: Held) -> C
         },
         Change::ClearFindings { org: org.clone(), codebase },
         Change::DeleteProfile { org, project: String::new(), profile_id: no.clone() },
-        Change::RevokeKey { key_id: no, at_ms: T0 },
+        Change::RevokeKey { key_id: no.clone(), at_ms: T0 },
+        Change::TakeWaiting { run: key("a", "no"), words_id: no },
+        Change::ExpireWaiting { before_ms: T0 },
     ];
     let expected = vec![0; changes.len()];
     same("rows touched", store.apply(changes).await?, expected)

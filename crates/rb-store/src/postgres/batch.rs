@@ -4,7 +4,7 @@
 use super::fault::{Fault, Sql};
 use super::ledger::Ledger;
 use super::session::Session;
-use super::{findings, keys, load, patterns, profiles, put, runs, usage};
+use super::{findings, keys, load, patterns, profiles, put, runs, usage, waiting};
 use crate::Change;
 use crate::numbers::{count_in, count_out};
 
@@ -119,7 +119,10 @@ fn fold<'a>(ledger: &mut Ledger<'a>, change: &'a Change) -> Folded {
         | Change::DeleteProfile { .. }
         | Change::PutKey(_)
         | Change::RevokeKey { .. }
-        | Change::PutSetting { .. } => return Folded::No,
+        | Change::PutSetting { .. }
+        | Change::PutWaiting(_)
+        | Change::TakeWaiting { .. }
+        | Change::ExpireWaiting { .. } => return Folded::No,
     }
     Folded::Yes
 }
@@ -152,6 +155,9 @@ async fn write(session: &Session, change: &Change) -> Sql<u64> {
         Change::PutKey(key) => keys::put(session, key).await,
         Change::RevokeKey { key_id, at_ms } => keys::revoke(session, key_id, *at_ms).await,
         Change::PutSetting { name, value } => keys::put_setting(session, name, value).await,
+        Change::PutWaiting(row) => waiting::put(session, row).await,
+        Change::TakeWaiting { run, words_id } => waiting::take(session, run, words_id).await,
+        Change::ExpireWaiting { before_ms } => waiting::expire(session, *before_ms).await,
         // These are in the ledger.
         Change::Expect { .. }
         | Change::StartRun(_)

@@ -64,7 +64,10 @@ impl<'a> Wanted<'a> {
                 | Change::PutKey(_)
                 | Change::RevokeKey { .. }
                 | Change::PutSetting { .. }
-                | Change::PutConversation(_) => {}
+                | Change::PutConversation(_)
+                | Change::PutWaiting(_)
+                | Change::TakeWaiting { .. }
+                | Change::ExpireWaiting { .. } => {}
             }
         }
         wanted

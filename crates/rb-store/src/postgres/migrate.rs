@@ -12,6 +12,7 @@ pub(super) const ALL: &[Migration] = &[
     Migration { name: "told", sql: include_str!("../../migrations/postgres/0002_told.sql") },
     Migration { name: "reading", sql: include_str!("../../migrations/postgres/0003_reading.sql") },
     Migration { name: "library", sql: include_str!("../../migrations/postgres/0004_library.sql") },
+    Migration { name: "waiting", sql: include_str!("../../migrations/postgres/0005_waiting.sql") },
 ];
 
 const DOING: &str = "bringing the database up to date";

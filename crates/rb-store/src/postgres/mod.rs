@@ -55,6 +55,8 @@ mod text;
 mod told;
 /// What was used on which day.
 mod usage;
+/// What people want to say to runs.
+mod waiting;
 /// Those who write.
 mod writer;
 
@@ -71,7 +73,7 @@ use self::writer::Writers;
 use crate::{
     Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, PatternChange,
     PatternFilter, PatternRow, ProfileRow, Result, RunFilter, RunKey, RunRow, Scope, StepRow,
-    Store, UsageDay,
+    Store, UsageDay, WaitingRow,
 };
 
 /// A read must be answered within this time.
@@ -229,6 +231,15 @@ impl Store for Postgres {
     async fn conversation_with_head(&self, org: &str, heads: &[String]) -> Result<Option<String>> {
         let query = async |session: &Session| conversations::with_head(session, org, heads).await;
         self.read("finding a conversation", query).await
+    }
+
+    async fn waiting(&self, run: &RunKey) -> Result<Vec<WaitingRow>> {
+        self.read("reading what waits", async |session| waiting::list(session, run).await).await
+    }
+
+    async fn runs_waited_for(&self, since_ms: i64) -> Result<Vec<RunKey>> {
+        self.read("listing what waits", async |session| waiting::runs(session, since_ms).await)
+            .await
     }
 
     async fn tell(&self, node: &str, messages: Vec<String>) -> Result<()> {

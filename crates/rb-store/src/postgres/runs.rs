@@ -35,6 +35,8 @@ async fn remove(session: &Session, rows: &[Row]) -> Sql<u64> {
         "DELETE FROM run_words WHERE run = ANY ($1)",
         "DELETE FROM conversations c USING runs r
             WHERE r.id = ANY ($1) AND c.org = r.org AND c.run_id = r.run_id",
+        "DELETE FROM waiting w USING runs r
+            WHERE r.id = ANY ($1) AND w.org = r.org AND w.run_id = r.run_id",
     ] {
         session.execute(sql, &[&ids]).await?;
     }

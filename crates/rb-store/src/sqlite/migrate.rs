@@ -16,6 +16,7 @@ pub(super) const ALL: &[Migration] = &[
     Migration { name: "versions", sql: include_str!("../../migrations/sqlite/0003_versions.sql") },
     Migration { name: "reading", sql: include_str!("../../migrations/sqlite/0004_reading.sql") },
     Migration { name: "library", sql: include_str!("../../migrations/sqlite/0005_library.sql") },
+    Migration { name: "waiting", sql: include_str!("../../migrations/sqlite/0006_waiting.sql") },
 ];
 
 const DOING: &str = "bringing the database up to date";

@@ -48,6 +48,8 @@ mod steps;
 mod tally;
 /// What was used on which day.
 mod usage;
+/// What people want to say to runs.
+mod waiting;
 /// The thread that writes.
 mod writer;
 
@@ -64,7 +66,7 @@ use self::writer::Writer;
 use crate::{
     Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, PatternChange,
     PatternFilter, PatternRow, ProfileRow, Result, RunFilter, RunKey, RunRow, Scope, StepRow,
-    Store, UsageDay,
+    Store, UsageDay, WaitingRow,
 };
 
 /// A store in one file, or in memory. Fields drop in this order: whoever reads is done before the writer closes.
@@ -158,6 +160,9 @@ fn write(connection: &Connection, heads: &mut Heads, change: &Change) -> Sql<u64
         Change::RevokeKey { key_id, at_ms } => keys::revoke(connection, key_id, *at_ms),
         Change::PutSetting { name, value } => keys::put_setting(connection, name, value),
         Change::PutConversation(row) => conversations::put(connection, row),
+        Change::PutWaiting(row) => waiting::put(connection, row),
+        Change::TakeWaiting { run, words_id } => waiting::take(connection, run, words_id),
+        Change::ExpireWaiting { before_ms } => waiting::expire(connection, *before_ms),
     }
 }
 
@@ -293,6 +298,15 @@ impl Store for Sqlite {
         let (org, heads) = (org.to_owned(), heads.to_vec());
         self.read("finding a conversation", move |db| conversations::with_head(db, &org, &heads))
             .await
+    }
+
+    async fn waiting(&self, run: &RunKey) -> Result<Vec<WaitingRow>> {
+        let run = run.clone();
+        self.read("reading what waits", move |db| waiting::list(db, &run)).await
+    }
+
+    async fn runs_waited_for(&self, since_ms: i64) -> Result<Vec<RunKey>> {
+        self.read("listing what waits", move |db| waiting::runs(db, since_ms)).await
     }
 
     async fn tell(&self, _node: &str, _messages: Vec<String>) -> Result<()> {

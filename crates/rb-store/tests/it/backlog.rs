@@ -49,7 +49,7 @@ fn lock(database: &Path) -> rusqlite::Connection {
 
 async fn until_nothing_waits(store: &Arc<dyn Store>) {
     let begun = Instant::now();
-    while store.waiting().expect("a queue").is_any {
+    while store.backlog().expect("a queue").is_any {
         assert!(begun.elapsed() < WITHIN, "it still waits");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -70,7 +70,7 @@ async fn what_is_told_while_the_database_is_away_is_there_when_it_is_back() {
             ConversationRow { run: run(), state: "s".to_owned(), ..ConversationRow::default() };
         let rest = vec![step(2), Change::PutConversation(Box::new(said))];
         store.apply(rest).await.expect("kept");
-        let waiting = store.waiting().expect("a queue");
+        let waiting = store.backlog().expect("a queue");
         assert!(waiting.is_any && waiting.bytes > 0 && place.backlog.exists(), "{waiting:?}");
         let key = Change::PutKey(Box::default());
         let told = store.apply(vec![key]).await.expect_err("a key cannot wait");

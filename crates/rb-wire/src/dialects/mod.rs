@@ -12,7 +12,7 @@ pub mod openai_chat;
 pub mod openai_responses;
 
 mod person;
-mod result;
+pub(crate) mod result;
 
 use std::borrow::Cow;
 

@@ -73,7 +73,7 @@ fn wrapped(text: &str) -> Option<(String, bool)> {
 
 /// What a command put out, without the report that newer versions of Codex put before it. The report has a number made up
 /// for each call and the time it took, so that the same output would never look the same.
-fn reported(text: &str) -> Option<(String, bool)> {
+pub(crate) fn reported(text: &str) -> Option<(String, bool)> {
     let (mut rest, mut ended, mut is_timed) = (text, None, false);
     let output = loop {
         let (line, after) = rest.split_once('\n')?;

@@ -6,7 +6,8 @@
 //! bare, behind a line with `id`, `timestamp` and `instructions`.
 //!
 //! **Results** of the shell are JSON in a string, `{"output", "metadata": {"exit_code"}}`; the text is taken
-//! out, and an exit code that is not 0 is an error.
+//! out, and an exit code that is not 0 is an error. Newer versions put a report before the output, as text; it is left
+//! out, since the number and the time in it would make every answer look new.
 
 use std::borrow::Cow;
 
@@ -18,6 +19,7 @@ use super::time::time_ms;
 use super::turns::{Answer, Event, Turn, Turns};
 use super::usage::tokens;
 use super::{Found, Importer, Run, Trouble, Unit, Usage};
+use crate::dialects::result::reported;
 
 pub(super) const IMPORTER: Importer =
     Importer { id: "codex", summary: "Codex rollout files.", unit: Unit::File, sniff, parse };
@@ -159,10 +161,55 @@ fn shell_answer(answer: Answer<'_>) -> Answer<'_> {
             return Answer { text, is_error: code != 0.0, ..answer };
         }
     }
-    // Newer versions write it as text, with a heading.
+    // Newer versions write it as text, behind a report that differs from call to call.
+    if let Some((output, failed)) = reported(&answer.text) {
+        return Answer { text: Cow::Owned(output), is_error: failed || answer.is_error, ..answer };
+    }
+    // A report that is cut off still says how it ended.
     let code = answer.text.lines().take(4).find_map(|line| {
         line.strip_prefix("Exit code: ").or_else(|| line.strip_prefix("Process exited with code "))
     });
     let is_error = code.is_some_and(|code| code.trim() != "0") || answer.is_error;
     Answer { is_error, ..answer }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a step shows of a command's output, for each report of it.
+    fn check(reports: &[&str], shown: &str, is_error: bool) {
+        for report in reports {
+            let call = r#"{"type":"response_item","payload":{"type":"function_call","name":"exec_command","arguments":"{\"cmd\":\"make\"}","call_id":"c"}}"#;
+            let output = serde_json::to_string(report).expect("a string");
+            let answer = format!(
+                r#"{{"type":"response_item","payload":{{"type":"function_call_output","call_id":"c","output":{output}}}}}"#
+            );
+            let file = format!("{call}\n{answer}\n");
+            let (runs, complaints) = parse(file.as_bytes());
+            assert!(complaints.is_empty(), "{complaints:?}");
+            let step = &runs[0].steps[0];
+            assert_eq!((&*step.observation, step.is_error), (shown, is_error), "{report}");
+        }
+    }
+
+    #[test]
+    fn the_same_output_looks_the_same_whatever_its_report_says() {
+        check(
+            &[
+                "Chunk ID: a3f87c\nWall time: 0.0512 seconds\nProcess exited with code 2\nOriginal token count: 3\nOutput:\nno rule\n",
+                "Chunk ID: 09be11\nWall time: 1.2040 seconds\nProcess exited with code 2\nOriginal token count: 3\nOutput:\nno rule\n",
+                "Exit code: 2\nWall time: 3 seconds\nTotal output lines: 1\nOutput:\nno rule\n",
+                r#"{"output":"no rule\n","metadata":{"exit_code":2,"duration_seconds":0.1}}"#,
+            ],
+            "no rule\n",
+            true,
+        );
+    }
+
+    #[test]
+    fn what_is_no_report_stays_as_it_is() {
+        check(&["Output:\nmine"], "Output:\nmine", false);
+        check(&["Exit code: 1\ncut"], "Exit code: 1\ncut", true);
+    }
 }

@@ -39,6 +39,7 @@ Exit codes:
 Examples:
   rb import ~/.claude/projects/
   rb import results/*.jsonl.gz --project nightly
+  rb import ~/.claude/projects/ --url http://127.0.0.1:9000
   rb import session.jsonl --data-dir /var/lib/reasonblocks && rb serve";
 
 pub(super) const AFTER_WATCH: &str = "\

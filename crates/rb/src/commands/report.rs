@@ -10,6 +10,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use rayon::prelude::*;
 use rb_engine::rules::{Rules, RulesConfig};
+use rb_server::seconded;
 use rb_server::view::{self, Listed, Markup};
 use rb_store::{RunKey, Scope, StepRow, Store};
 use rb_wire::transcripts::Complaint;
@@ -17,7 +18,6 @@ use rb_wire::transcripts::Complaint;
 use crate::cli::ReportArgs;
 use crate::exit::Exit;
 use crate::input::{Batch, Complaints, Piece, Reading};
-use crate::meaning;
 use crate::out::{Out, counted};
 use crate::settings::Settings;
 
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &ReportArgs, out: &mut Out) -> Result<Exit> {
 /// The page of what a path holds.
 fn recorded(args: &ReportArgs, path: PathBuf, out: &mut Out) -> Result<(String, Exit)> {
     let config = RulesConfig { suite: args.suite.choice(), ..RulesConfig::default() };
-    let rules = Arc::new(config.check()?.with_embedder(meaning::embedder()));
+    let rules = Arc::new(config.check()?.with_embedder(seconded::packed()));
     let mut reading = Reading::start(&[path], out)?;
     let mut shelf = Shelf { rules, full_max: args.runs_max.max(1), ..Shelf::default() };
     let taken = reading.each(out, |batch, complaints, out| {

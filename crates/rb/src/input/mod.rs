@@ -22,6 +22,7 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::Context as _;
 use flate2::bufread::MultiGzDecoder;
+use rb_server::recorded;
 use rb_wire::transcripts::{Importer, Trouble};
 use walkdir::WalkDir;
 
@@ -150,13 +151,13 @@ pub(crate) struct Source {
 }
 
 impl Source {
+    pub(crate) fn is_stdin(&self) -> bool {
+        self.path.is_none()
+    }
+
     /// The file's name without folder and endings.
     pub(crate) fn stem(&self) -> &str {
-        let name = self.path.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
-        let name = name.unwrap_or(if self.path.is_none() { "stdin" } else { &self.name });
-        let plain = name.strip_suffix(".gz").unwrap_or(name);
-        let stem = plain.rsplit_once('.').map_or(plain, |(stem, _)| stem);
-        if stem.is_empty() { name } else { stem }
+        recorded::stem(if self.path.is_none() { "stdin" } else { &self.name })
     }
 }
 
@@ -174,21 +175,17 @@ pub(crate) struct Piece {
 impl Piece {
     /// What to call a run of this piece that has no name: it is one `of` so many, counted from 0.
     pub(crate) fn place(&self, at: usize, of: usize) -> String {
-        self.place_in(&self.source.name, at, of)
+        recorded::place(&self.source.name, self.line(), at, of)
     }
 
     /// The same without the folder, for names that must outlive it.
     pub(crate) fn name(&self, at: usize, of: usize) -> String {
-        self.place_in(self.source.stem(), at, of)
+        recorded::place(self.source.stem(), self.line(), at, of)
     }
 
-    fn place_in(&self, name: &str, at: usize, of: usize) -> String {
-        match (self.is_file, of) {
-            (false, 0 | 1) => format!("{name}:{}", self.number),
-            (false, _) => format!("{name}:{}#{}", self.number, at + 1),
-            (true, 0 | 1) => name.to_owned(),
-            (true, _) => format!("{name}#{}", at + 1),
-        }
+    /// The line that it is; `None` for a whole file.
+    pub(crate) fn line(&self) -> Option<u64> {
+        (!self.is_file).then_some(self.number)
     }
 }
 

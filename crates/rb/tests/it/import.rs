@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::server::Server;
 use crate::{line, run, told};
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../rb-wire/tests/fixtures");
@@ -71,4 +72,47 @@ fn what_is_wrong_is_told_with_its_place() {
     insta::assert_snapshot!(said);
     let output = run(&["import", "/nowhere", "--data-dir", folder], b"");
     assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+}
+
+/// What an import through a server says, and how it ended.
+fn sent(server: &Server, args: &[&str], key: &str) -> (Option<i32>, String) {
+    let url = format!("http://{}", server.address);
+    let output = run(&[&["import", "--url", &url, "--key", key], args].concat(), b"");
+    (output.status.code(), told(&output).replace(&url, "URL"))
+}
+
+#[test]
+fn a_running_server_takes_every_format_as_the_store_does() {
+    let (server, data) = (Server::start(&[]), tempfile::tempdir().expect("a folder"));
+    let alone = run(&["import", FIXTURES, "--data-dir", data.path().to_str().expect("UTF-8")], b"");
+    let alone = String::from_utf8(alone.stdout).expect("UTF-8");
+    let counts = alone.lines().next().expect("a line").to_owned();
+    let (_, first) = sent(&server, &[FIXTURES], "key");
+    assert!(first.contains(&counts), "{first}\nbut alone:\n{alone}");
+    assert!(first.contains("claude-code.jsonl: "), "progress by file: {first}");
+    let (_, second) = sent(&server, &[FIXTURES], "key");
+    assert!(second.contains("as before") && !second.contains(" new"), "{second}");
+}
+
+#[test]
+fn what_a_server_does_not_take_is_told_and_the_rest_goes_on() {
+    let server = Server::start(&[("MAX_BODY_BYTES", "2000")]);
+    let data = tempfile::tempdir().expect("a folder");
+    let noise = |seed: u64| format!("{:x}", seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let long: String = (0..2_000).map(noise).collect();
+    for (name, thought) in [("a.jsonl", long.as_str()), ("b.jsonl", "short")] {
+        let step = serde_json::json!({ "thought": thought });
+        fs::write(data.path().join(name), line(name, "success", &[step])).expect("written");
+    }
+    let folder = data.path().to_str().expect("UTF-8");
+    let (code, said) = sent(&server, &[folder], "key");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("a.jsonl: the server does not take it") && said.contains("2000"),
+        "{said}"
+    );
+    assert!(said.contains("max_body_bytes") && said.contains("1 new"), "{said}");
+    let (code, said) = sent(&server, &[folder], "wrong");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("cannot import through URL") && said.contains("401"), "{said}");
 }

@@ -24,6 +24,8 @@ mod reference;
 mod report;
 /// What `rb run` does with a child.
 mod run;
+/// A real server.
+mod server;
 /// Runs made up by chance.
 mod traces;
 /// What `rb watch` tells.

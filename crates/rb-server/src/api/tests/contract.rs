@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::api::openapi;
 
 /// What the contract names, by method and path.
-const ROUTES: [&str; 43] = [
+const ROUTES: [&str; 44] = [
     "delete /findings/{codebase_id}",
     "delete /findings/{codebase_id}/{finding_id}",
     "delete /keys/{key_id}",
@@ -41,6 +41,7 @@ const ROUTES: [&str; 43] = [
     "post /findings/{codebase_id}/search",
     "post /keys",
     "post /library/patterns",
+    "post /monitor/import",
     "post /monitor/profiles",
     "post /monitor/runs",
     "post /monitor/runs/{run_id}/finish",

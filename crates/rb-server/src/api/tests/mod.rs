@@ -10,6 +10,8 @@ mod figures;
 mod findings;
 /// Steering by hand.
 mod hand;
+/// Recorded runs.
+mod import;
 /// The library, and whole traces.
 mod library;
 /// Spans of OpenTelemetry.

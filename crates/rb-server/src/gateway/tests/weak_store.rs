@@ -7,7 +7,7 @@ use std::time::Duration;
 use rb_store::{
     Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, PatternChange,
     PatternFilter, PatternRow, ProfileRow, Result, RunFilter, RunKey, RunRow, Scope, StepRow,
-    Store, StoreError, UsageDay,
+    Store, StoreError, UsageDay, WaitingRow,
 };
 use tokio::sync::mpsc;
 
@@ -113,5 +113,7 @@ weakly! {
     tell(node: &str, messages: Vec<String>) -> ();
     conversation(run: &RunKey) -> Option<String>;
     conversation_with_head(org: &str, heads: &[String]) -> Option<String>;
+    waiting(run: &RunKey) -> Vec<WaitingRow>;
+    runs_waited_for(since_ms: i64) -> Vec<RunKey>;
     ping() -> ();
 }

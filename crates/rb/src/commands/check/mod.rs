@@ -23,7 +23,6 @@ use self::tally::Tally;
 use crate::cli::CheckArgs;
 use crate::exit::Exit;
 use crate::input::{Batch, Complaints, Piece, Reading};
-use crate::meaning;
 use crate::out::{BOLD, Out, harmless};
 
 /// A run and where it stands.
@@ -93,7 +92,7 @@ fn rules(args: &CheckArgs, out: &mut Out) -> anyhow::Result<Rules> {
         out.warning(&format!("--weight: {note}{hint}"));
     }
     let config = RulesConfig { suite, weights, ..RulesConfig::default() };
-    Ok(config.check()?.with_embedder(meaning::embedder()))
+    Ok(config.check()?.with_embedder(args.meaning.embedder()?))
 }
 
 /// Judges one piece and writes its page. Runs on all cores.

@@ -8,6 +8,7 @@ mod corpus;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use rb_engine::rules::RulesConfig;
@@ -21,7 +22,6 @@ use rb_quality::splice::{Spliced, splice_all};
 use self::corpus::Corpus;
 use crate::cli::{QualityArgs, SuiteArg};
 use crate::exit::Exit;
-use crate::meaning;
 use crate::out::{BOLD, DIM, GREEN, Out, RED, Work, counted, harmless, short};
 
 pub(crate) fn run(args: &QualityArgs, out: &mut Out) -> anyhow::Result<Exit> {
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &QualityArgs, out: &mut Out) -> anyhow::Result<Exit> {
         shown(out.finish())?;
         return Ok(if lost { Exit::Error } else { Exit::Quiet });
     }
-    let report = report(&corpus, args.suite, &options)?;
+    let report = report(&corpus, args, &options)?;
     if let Some(path) = &args.html {
         fs::write(path, html::html(&report))
             .with_context(|| format!("cannot write the page to {}", path.display()))?;
@@ -102,13 +102,14 @@ impl Watch for Bar {
 }
 
 /// The suite that is asked about comes first; what it must beat stands beside it.
-fn report(corpus: &Corpus, suite: SuiteArg, options: &Options) -> anyhow::Result<Report> {
+fn report(corpus: &Corpus, args: &QualityArgs, options: &Options) -> anyhow::Result<Report> {
+    let embedder = args.meaning.embedder()?;
     let judge = |suite: SuiteArg| -> anyhow::Result<SuiteJudge> {
         let rules = RulesConfig { suite: suite.choice(), ..RulesConfig::default() }.check()?;
-        Ok(SuiteJudge::new(rules.with_embedder(meaning::embedder())))
+        Ok(SuiteJudge::new(rules.with_embedder(Arc::clone(&embedder))))
     };
-    let (asked, first_generation) = (judge(suite)?, judge(SuiteArg::Heuristic)?);
-    let judges: Vec<&dyn Judge> = match suite {
+    let (asked, first_generation) = (judge(args.suite)?, judge(SuiteArg::Heuristic)?);
+    let judges: Vec<&dyn Judge> = match args.suite {
         SuiteArg::Heuristic => vec![&asked, &StepCount],
         SuiteArg::Semantic | SuiteArg::Both => vec![&asked, &first_generation, &StepCount],
     };

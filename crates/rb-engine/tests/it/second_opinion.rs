@@ -1,0 +1,128 @@
+//! The second opinion: asked when a reworded loop is about to be told of, once a loop, and never otherwise.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rb_engine::meaning::{Embedder, Vector};
+use rb_engine::monitors::Panel;
+use rb_engine::rules::Rules;
+use rb_engine::step::{Input, Step};
+
+/// Answers what the test says, and notes what it was asked.
+struct Scripted {
+    says: fn(&str, &str) -> Option<bool>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Embedder for Scripted {
+    fn embed(&self, text: &str) -> Vector {
+        Vector::of(rb_embed::embed(text).values())
+    }
+
+    fn confirms(&self, a: &str, b: &str) -> Option<bool> {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.push(format!("{a} / {b}"));
+        (self.says)(a, b)
+    }
+}
+
+struct Watched {
+    embedder: Arc<Scripted>,
+    panel: Panel,
+}
+
+impl Watched {
+    fn by(says: fn(&str, &str) -> Option<bool>) -> Self {
+        let embedder = Arc::new(Scripted { says, asked: Mutex::default() });
+        let rules = Rules::default().with_embedder(Arc::<Scripted>::clone(&embedder));
+        Self { embedder, panel: Panel::new(&rules, "") }
+    }
+
+    fn step(&mut self, step: &Step<'_>) -> bool {
+        let assessment = self.panel.observe(step);
+        assessment.fired().any(|reading| reading.monitor.id == "semantic_loop")
+    }
+
+    /// Whether the loop is told of after each of these searches; none of them finds anything.
+    fn search(&mut self, queries: &[&str]) -> Vec<bool> {
+        let step = |query: &&str| {
+            let input = format!("{{\"query\": \"{query}\"}}");
+            let step = Step::thought("").with_action("codebase_search", Input::Text(&input));
+            self.step(&step.with_observation("No results found."))
+        };
+        queries.iter().map(step).collect()
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.embedder.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+const REWORDED: [&str; 3] = ["session timeout", "session expiry", "session token expiration"];
+const PAIRS: [&str; 2] =
+    ["session timeout / session token expiration", "session expiry / session token expiration"];
+
+#[test]
+fn an_alarm_stands_unless_the_second_opinion_denies_it() {
+    let check = |says: fn(&str, &str) -> Option<bool>, fires: bool, questions: usize| {
+        let mut watched = Watched::by(says);
+        assert_eq!(watched.search(&REWORDED), [false, false, fires]);
+        assert_eq!(watched.asked()[..2], PAIRS);
+        assert_eq!(watched.asked().len(), questions);
+    };
+    check(|_, _| Some(true), true, 2);
+    check(|_, _| None, true, 2);
+    check(|_, _| Some(false), false, 2);
+    // One rewording alone is too few, unless the third means the same as that one.
+    check(|a, _| Some(a != "session timeout"), false, 3);
+    check(|a, b| Some((a, b) != ("session timeout", "session token expiration")), true, 3);
+    check(|a, _| (a != "session timeout").then_some(true), true, 2);
+}
+
+#[test]
+fn a_loop_that_goes_on_is_asked_about_once() {
+    let mut watched = Watched::by(|_, _| Some(true));
+    watched.search(&REWORDED);
+    let more = ["expiration of session tokens", "session token timeout", "expired session token"];
+    assert_eq!(watched.search(&more), [true, true, true]);
+    assert_eq!(watched.asked(), PAIRS);
+}
+
+#[test]
+fn after_a_users_word_or_a_denial_another_loop_begins() {
+    let mut answered = Watched::by(|_, _| Some(true));
+    assert_eq!(answered.search(&REWORDED), [false, false, true]);
+    answered.step(&Step { user_input: "Try the docs, too.", ..Step::default() });
+    assert_eq!(answered.search(&["expiry of sessions", "session timeout"]), [false, false]);
+    assert_eq!(answered.asked().len(), PAIRS.len());
+    assert_eq!(answered.search(&["session expiration timeout"]), [true]);
+    assert_eq!(answered.asked().len(), 2 * PAIRS.len());
+
+    // What was denied does not count again: it takes two more searches to suspect the next loop.
+    let mut denied = Watched::by(|a, _| Some(!PAIRS.iter().any(|pair| pair.starts_with(a))));
+    assert_eq!(denied.search(&REWORDED), [false, false, false]);
+    assert_eq!(denied.search(&["expiration of session tokens"]), [false]);
+    assert_eq!(denied.asked(), PAIRS);
+    assert_eq!(denied.search(&["session token timeout"]), [true]);
+    assert_eq!(denied.asked().len(), 2 * PAIRS.len());
+}
+
+#[test]
+fn ordinary_steps_are_nobodys_question() {
+    let mut watched = Watched::by(|_, _| Some(false));
+    for at in 0..60 {
+        let input = format!("{{\"query\": \"function number {at}\"}}");
+        let answer = format!("src/part{at}.rs: fn number_{at}()");
+        watched.step(
+            &Step::thought("Looking for the next function.")
+                .with_action("codebase_search", Input::Text(&input))
+                .with_observation(&answer),
+        );
+        watched.step(
+            &Step::thought("Reading it.")
+                .with_action("read_file", Input::Text("{\"path\": \"src/lib.rs\"}"))
+                .with_observation("pub mod parts;"),
+        );
+        watched.step(&Step::thought("That was the same file as before."));
+    }
+    assert!(watched.asked().is_empty(), "{:?}", watched.asked());
+}
