@@ -24,8 +24,51 @@ def programs() -> Path:
     return Path(initdb).parent
 
 
-class Postgres:
+class Link:
+    """A network of its own for the database, which can be cut like a cable: packets vanish, and nobody is told."""
+
     def __init__(self) -> None:
+        self.name = f"rb{os.getpid()}"
+        self.near, self.far = f"{self.name}a", f"{self.name}b"
+        net = f"10.{200 + os.getpid() % 50}.{os.getpid() // 50 % 250}"
+        self.address = f"{net}.2"
+        self.ip("netns", "add", self.name)
+        try:
+            self.ip("link", "add", self.near, "type", "veth", "peer", "name", self.far, "netns", self.name)
+            self.ip("address", "add", f"{net}.1/24", "dev", self.near)
+            self.ip("-n", self.name, "address", "add", f"{self.address}/24", "dev", self.far)
+            for inside in ([], ["-n", self.name]):
+                self.ip(*inside, "link", "set", "lo" if inside else self.near, "up")
+            self.ip("-n", self.name, "link", "set", self.far, "up")
+        except PermissionError:
+            self.remove()
+            raise
+
+    @staticmethod
+    def ip(*args: str) -> None:
+        try:
+            done = subprocess.run(["ip", *args], capture_output=True, text=True)
+        except FileNotFoundError as error:
+            raise PermissionError(str(error)) from None
+        if done.returncode != 0:
+            raise PermissionError(f"ip {' '.join(args)}: {done.stderr}")
+
+    def cut(self) -> None:
+        self.ip("link", "set", self.near, "down")
+
+    def mend(self) -> None:
+        self.ip("link", "set", self.near, "up")
+
+    def remove(self) -> None:
+        self.ip("netns", "delete", self.name)
+
+
+class Postgres:
+    """On loopback, or at the far end of a link."""
+
+    def __init__(self, link: Link | None = None) -> None:
+        self.link = link
+        self.host = link.address if link else "127.0.0.1"
         self.programs = programs()
         self.folder = Path(tempfile.mkdtemp(prefix="rb-nodes-", dir="/tmp"))
         self.port = free_port()
@@ -33,12 +76,15 @@ class Postgres:
             shutil.chown(self.folder, "postgres")
         self.run("initdb", "--auth=trust", "--username=rb", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync",
                  "--pgdata", str(self.folder / "data"))
+        with (self.folder / "data/pg_hba.conf").open("a") as rules:
+            rules.write("host all all samenet trust\n")
         self.start()
 
     def command(self, program: str, *args: str) -> list[str]:
         # The server refuses to run as root, so as root it runs as the user that the package made.
         before = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
-        return [*before, str(self.programs / program), *args]
+        there = ["ip", "netns", "exec", self.link.name] if self.link else []
+        return [*there, *before, str(self.programs / program), *args]
 
     def run(self, program: str, *args: str) -> None:
         done = subprocess.run(self.command(program, *args), cwd=self.folder, stdin=subprocess.DEVNULL,
@@ -46,7 +92,7 @@ class Postgres:
         assert done.returncode == 0, f"{program}: {done.stderr}"
 
     def start(self) -> None:
-        options = (f"-c listen_addresses=127.0.0.1 -c port={self.port} -c unix_socket_directories='{self.folder}' "
+        options = (f"-c listen_addresses={self.host} -c port={self.port} -c unix_socket_directories='{self.folder}' "
                    "-c max_connections=200")
         self.run("pg_ctl", "--wait", "--silent", "--timeout=120", "--pgdata", str(self.folder / "data"), "--log",
                  str(self.folder / "log"), "--options", options, "start")
@@ -63,7 +109,7 @@ class Postgres:
 
     def database(self, name: str) -> str:
         self.run("createdb", "--host", str(self.folder), "--port", str(self.port), "--username=rb", name)
-        return f"postgres://rb@127.0.0.1:{self.port}/{name}?sslmode=disable"
+        return f"postgres://rb@{self.host}:{self.port}/{name}?sslmode=disable"
 
 
 class Wire:
@@ -121,8 +167,8 @@ class Wire:
 class Node(Server):
     """One of several servers on a database; without an address, one alone on its own."""
 
-    def __init__(self, url: str, data_dir: Path) -> None:
-        super().__init__(data_dir, **UNLIMITED, **({"RB_DATABASE_URL": url} if url else {}))
+    def __init__(self, url: str, data_dir: Path, **environment: str) -> None:
+        super().__init__(data_dir, **UNLIMITED, **environment, **({"RB_DATABASE_URL": url} if url else {}))
 
     def call(self, method: str, path: str, body: object = None) -> tuple[int, dict]:
         raw = None if body is None else json.dumps(body).encode()
