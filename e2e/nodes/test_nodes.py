@@ -295,22 +295,28 @@ def conversation(turns: int) -> dict:
 
 def test_a_conversation_on_random_nodes_is_steered_as_on_one(postgres: Postgres, tmp_path: Path) -> None:
     one, many = Provider(), Provider()
-    at = "RB_UPSTREAM_OPENAI"
-    alone = Node("", tmp_path / "alone", **{at: f"http://127.0.0.1:{one.server_port}"}).start()
+    patient = tmp_path / "patient.toml"
+    patient.write_text("[gateway]\ndecided_within_ms = 20000\n")  # this machine may be busy with other things
+
+    def node(url: str, name: str, provider: Provider) -> Node:
+        upstream = f"http://127.0.0.1:{provider.server_port}"
+        return Node(url, tmp_path / name, RB_UPSTREAM_OPENAI=upstream, RB_CONFIG=str(patient)).start()
+
+    alone = node("", "alone", one)
     url = postgres.database("talk")
-    nodes = [Node(url, tmp_path / str(node), **{at: f"http://127.0.0.1:{many.server_port}"}).start() for node in range(NODES)]
+    nodes = [node(url, str(at), many) for at in range(NODES)]
     choice = random.Random(7)
     for turns in range(12):
         body = json.dumps(conversation(turns)).encode()
-        for node in (alone, choice.choice(nodes)):
-            status, said, _ = node.send("POST", "/openai/v1/chat/completions", body, content_type="application/json",
-                                        x_reasonblocks_run_id="talk")
+        for asked in (alone, choice.choice(nodes)):
+            status, said, _ = asked.send("POST", "/openai/v1/chat/completions", body, content_type="application/json",
+                                         x_reasonblocks_run_id="talk")
             assert status == 200, said
     assert many.seen == one.seen
     steered = sum("Run monitor of this workspace" in body for body in one.seen)
     assert steered > 3, "nothing was said"
-    told = [len(node.run("talk", steps=12)["steps"]) for node in (alone, nodes[0])]
+    told = [len(asked.run("talk", steps=12)["steps"]) for asked in (alone, nodes[0])]
     assert told == [12, 12]
     print(f"12 requests of a conversation on {NODES} nodes reached the provider as from one, {steered} of them steered")
-    for node in [alone, *nodes]:
-        node.stop()
+    for asked in [alone, *nodes]:
+        asked.stop()

@@ -6,7 +6,7 @@
 //! a new key, fails as it would without a queue.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -22,6 +22,10 @@ use crate::{
 
 /// While something waits, the database is tried this often.
 const TRIED_EVERY: Duration = Duration::from_millis(500);
+/// So few steps are brought over while callers wait.
+const LITTLE: u64 = 50;
+/// So often it is tried to leave only a few.
+const PASSES_MAX: u32 = 20;
 
 /// How much waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,8 +44,6 @@ pub struct Backlog {
     /// What waits. Held for reading while something is put into it.
     file: RwLock<Option<Arc<dyn Store>>>,
     is_waiting: AtomicBool,
-    /// How often something was put: by it bringing over knows that there is more.
-    puts: AtomicU64,
 }
 
 impl Backlog {
@@ -60,7 +62,6 @@ impl Backlog {
             bytes_max,
             is_waiting: AtomicBool::new(waiting.is_some()),
             file: RwLock::new(waiting),
-            puts: AtomicU64::new(0),
         });
         tokio::spawn(bring_over(Arc::downgrade(&this)));
         Ok(this)
@@ -82,7 +83,6 @@ impl Backlog {
             let file = self.file.read().await;
             if let Some(file) = &*file {
                 file.apply(kept).await?;
-                self.puts.fetch_add(1, Ordering::SeqCst);
                 return Ok(vec![1; changes.len()]);
             }
             drop(file);
@@ -95,22 +95,27 @@ impl Backlog {
         }
     }
 
-    /// Brings over what waits, as often as something came in meanwhile; then there is no file any more.
+    /// Brings over what waits; then there is no file any more. More comes in meanwhile, so it is done until little is
+    /// left, and the last of it while nobody may put anything.
     async fn empty(&self) -> Result<()> {
-        loop {
+        let mut brought = 0;
+        for _ in 0..PASSES_MAX {
             let Some(file) = self.file.read().await.clone() else { return Ok(()) };
-            let puts = self.puts.load(Ordering::SeqCst);
             let steps = bring(&file, &self.store).await?;
-            drop(file);
-            let mut file = self.file.write().await;
-            if self.puts.load(Ordering::SeqCst) == puts {
-                *file = None;
-                self.remove_files();
-                self.is_waiting.store(false, Ordering::SeqCst);
-                tracing::info!(steps, "the database is back and has what was told meanwhile");
-                return Ok(());
+            brought += steps;
+            if steps < LITTLE {
+                break;
             }
         }
+        let mut file = self.file.write().await;
+        if let Some(last) = &*file {
+            brought += bring(last, &self.store).await?;
+        }
+        *file = None;
+        self.remove_files();
+        self.is_waiting.store(false, Ordering::SeqCst);
+        tracing::info!(steps = brought, "the database is back and has what was told meanwhile");
+        Ok(())
     }
 
     fn files(&self) -> [PathBuf; 3] {

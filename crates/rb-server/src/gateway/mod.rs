@@ -112,8 +112,8 @@ pub struct GatewayConfig {
     /// An Anthropic stream that is silent for so long gets a ping. Clients show a warning after about twenty seconds.
     #[serde(skip)]
     pub silence_max: Duration,
-    /// What was not found out about a request by then is left out, and the request goes on its way.
-    #[serde(skip)]
+    /// What was not found out about a request within so many milliseconds is left out, and the request goes on its way.
+    #[serde(rename = "decided_within_ms", deserialize_with = "millis")]
     pub decided_within: Duration,
 }
 
@@ -137,6 +137,10 @@ impl Default for GatewayConfig {
             decided_within: Duration::from_millis(50),
         }
     }
+}
+
+fn millis<'de, D: serde::Deserializer<'de>>(given: D) -> Result<Duration, D::Error> {
+    u64::deserialize(given).map(Duration::from_millis)
 }
 
 /// What the gateway keeps between requests.
