@@ -6,7 +6,7 @@
 //! a new key, fails as it would without a queue.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -22,10 +22,10 @@ use crate::{
 
 /// While something waits, the database is tried this often.
 const TRIED_EVERY: Duration = Duration::from_millis(500);
-/// So few steps are brought over while callers wait.
+/// What was put in so few calls is brought over while further callers wait.
 const LITTLE: u64 = 50;
-/// So often it is tried to leave only a few.
-const PASSES_MAX: u32 = 20;
+/// So often it is tried to leave only so few.
+const PASSES_MAX: u32 = 10;
 
 /// How much waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,6 +44,8 @@ pub struct Backlog {
     /// What waits. Held for reading while something is put into it.
     file: RwLock<Option<Arc<dyn Store>>>,
     is_waiting: AtomicBool,
+    /// How often something was put into the file.
+    puts: AtomicU64,
 }
 
 impl Backlog {
@@ -60,9 +62,12 @@ impl Backlog {
             store,
             path: path.to_owned(),
             bytes_max,
-            is_waiting: AtomicBool::new(waiting.is_some()),
+            is_waiting: AtomicBool::new(false),
+            // Nobody knows how much there is.
+            puts: AtomicU64::new(if waiting.is_some() { LITTLE + 1 } else { 0 }),
             file: RwLock::new(waiting),
         });
+        this.is_waiting.store(this.bytes() > 0, Ordering::SeqCst);
         tokio::spawn(bring_over(Arc::downgrade(&this)));
         Ok(this)
     }
@@ -83,6 +88,7 @@ impl Backlog {
             let file = self.file.read().await;
             if let Some(file) = &*file {
                 file.apply(kept).await?;
+                self.puts.fetch_add(1, Ordering::SeqCst);
                 return Ok(vec![1; changes.len()]);
             }
             drop(file);
@@ -95,48 +101,76 @@ impl Backlog {
         }
     }
 
-    /// Brings over what waits; then there is no file any more. More comes in meanwhile, so it is done until little is
-    /// left, and the last of it while nobody may put anything.
+    /// Brings over what waits; then there is no file any more. More comes in meanwhile, into a new file each time, until
+    /// there is so little of it that callers may wait for the last.
     async fn empty(&self) -> Result<()> {
-        let mut brought = 0;
-        for _ in 0..PASSES_MAX {
-            let Some(file) = self.file.read().await.clone() else { return Ok(()) };
-            let steps = bring(&file, &self.store).await?;
-            brought += steps;
-            if steps < LITTLE {
-                break;
+        let mut steps = 0;
+        for pass in 1.. {
+            steps += self.bring_older().await?;
+            let mut file = self.file.write().await;
+            if pass < PASSES_MAX && self.puts.swap(0, Ordering::SeqCst) > LITTLE {
+                self.set_aside(&mut file)?;
+                continue;
             }
+            if file.is_some() {
+                self.set_aside(&mut file)?;
+                steps += self.bring_older().await?;
+            }
+            self.is_waiting.store(false, Ordering::SeqCst);
+            tracing::info!(steps, "the database is back and has what was told meanwhile");
+            break;
         }
-        let mut file = self.file.write().await;
-        if let Some(last) = &*file {
-            brought += bring(last, &self.store).await?;
-        }
-        *file = None;
-        self.remove_files();
-        self.is_waiting.store(false, Ordering::SeqCst);
-        tracing::info!(steps = brought, "the database is back and has what was told meanwhile");
         Ok(())
     }
 
-    fn files(&self) -> [PathBuf; 3] {
-        ["", "-wal", "-shm"].map(|end| {
-            let mut name = self.path.clone().into_os_string();
-            name.push(end);
-            name.into()
-        })
+    /// Closes the file and gives it the name of the one that is brought over next.
+    fn set_aside(&self, file: &mut Option<Arc<dyn Store>>) -> Result<()> {
+        *file = None;
+        for (name, older) in files(&self.path).into_iter().zip(files(&self.older())) {
+            match std::fs::rename(&name, &older) {
+                // Beside a file that was closed well there is nothing.
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    let cause = format!("`{}`: {error}", name.display());
+                    return Err(StoreError::Failed { doing: "setting aside what waits", cause });
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
     }
 
-    fn remove_files(&self) {
-        for file in self.files() {
+    async fn bring_older(&self) -> Result<u64> {
+        let older = self.older();
+        if !older.exists() {
+            return Ok(0);
+        }
+        let file: Arc<dyn Store> = Arc::new(Sqlite::open(&older).await?);
+        let steps = bring(&file, &self.store).await?;
+        drop(file);
+        for file in files(&older) {
             // What stays is brought over once more, which changes nothing.
             let _ = std::fs::remove_file(file);
         }
+        Ok(steps)
+    }
+
+    fn older(&self) -> PathBuf {
+        self.path.with_extension("older.db")
     }
 
     fn bytes(&self) -> u64 {
         let length = |file: &PathBuf| std::fs::metadata(file).map_or(0, |about| about.len());
-        self.files().iter().map(length).sum()
+        files(&self.path).iter().chain(&files(&self.older())).map(length).sum()
     }
+}
+
+/// A database and what SQLite keeps beside it.
+fn files(path: &Path) -> [PathBuf; 3] {
+    ["", "-wal", "-shm"].map(|end| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        name.into()
+    })
 }
 
 /// Tries the database for as long as the store is there.
