@@ -1,4 +1,4 @@
--- 0004: what people want to say to a run, until its next model call takes it along. It goes with its run.
+-- 0005: what people want to say to a run, until its next model call takes it along. It goes with its run.
 CREATE TABLE waiting (
     org      text COLLATE "C" NOT NULL,
     run_id   text COLLATE "C" NOT NULL,

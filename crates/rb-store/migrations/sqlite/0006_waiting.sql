@@ -1,4 +1,4 @@
--- 0005: what people want to say to a run, until its next model call takes it along. It goes with its run.
+-- 0006: what people want to say to a run, until its next model call takes it along. It goes with its run.
 CREATE TABLE waiting (
     org      TEXT    NOT NULL,
     run_id   TEXT    NOT NULL,
