@@ -10,8 +10,10 @@ use rb_embed::{CONFIRMED_FROM, HostedTransformer, TransformerError};
 use rb_engine::meaning::{Embedder, Vector};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// A step waits this long for a second opinion, then it does without.
-const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+/// A call on its way waits this long for a text of a second opinion, then it does without.
+const LIVE_WITHIN: Duration = Duration::from_millis(100);
+/// Nobody waits for a recorded run: only a model that is broken takes longer.
+const RECORDED_WITHIN: Duration = Duration::from_secs(10);
 /// Directions remembered; two megabytes. A run that is replayed asks the same again.
 const REMEMBERED_MAX: usize = 1_024;
 
@@ -24,18 +26,20 @@ pub fn packed() -> Arc<dyn Embedder> {
     Arc::clone(&PACKED)
 }
 
-/// The vectors in the binary, confirmed by the transformer in a folder.
+/// The vectors in the binary, confirmed by the transformer in a folder, for runs that are over.
 pub fn confirmed_by(folder: &Path) -> Result<Arc<dyn Embedder>, TransformerError> {
-    Ok(seconded(Arc::new(HostedTransformer::open(folder.to_owned())?)))
+    let transformer = Arc::new(HostedTransformer::open(folder.to_owned())?);
+    Ok(Arc::new(Seconded::new(transformer, RECORDED_WITHIN)))
 }
 
-/// The vectors in the binary, confirmed by a transformer that is loaded already.
+/// The same for agents that wait, by a transformer that is loaded already.
 pub(crate) fn seconded(transformer: Arc<HostedTransformer>) -> Arc<dyn Embedder> {
-    Arc::new(Seconded { transformer, remembered: Mutex::default() })
+    Arc::new(Seconded::new(transformer, LIVE_WITHIN))
 }
 
 struct Seconded {
     transformer: Arc<HostedTransformer>,
+    answer_within: Duration,
     remembered: Mutex<HashMap<String, rb_embed::Vector>>,
 }
 
@@ -52,12 +56,16 @@ impl Embedder for Seconded {
 }
 
 impl Seconded {
+    fn new(transformer: Arc<HostedTransformer>, answer_within: Duration) -> Self {
+        Self { transformer, answer_within, remembered: Mutex::default() }
+    }
+
     fn direction(&self, text: &str) -> Option<rb_embed::Vector> {
         let known = || self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(vector) = known().get(text) {
             return Some(vector.clone());
         }
-        let ask = || self.transformer.embed_within(vec![text.to_owned()], ANSWER_WITHIN);
+        let ask = || self.transformer.embed_within(vec![text.to_owned()], self.answer_within);
         let vector = aside(ask)?.pop()?;
         let mut remembered = known();
         if remembered.len() >= REMEMBERED_MAX {
