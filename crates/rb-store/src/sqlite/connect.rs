@@ -58,6 +58,14 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
+/// A connection that puts the journal into the database.
+pub(super) fn checkpointer(path: &Path) -> Result<Connection> {
+    let connection = open(path)?;
+    let settings = "PRAGMA synchronous = FULL; PRAGMA cache_size = -512;";
+    connection.execute_batch(settings).map_err(while_doing(DOING))?;
+    Ok(connection)
+}
+
 fn open(path: &Path) -> Result<Connection> {
     // No URI: a path with a question mark in it is a path. No mutex: a connection stays on its thread.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -12,6 +12,8 @@
 
 /// How values lie in a cell.
 mod cell;
+/// The thread that puts the journal into the database.
+mod checkpoint;
 /// Opening connections.
 mod connect;
 /// What the gateway remembers.
@@ -58,6 +60,7 @@ use std::path::Path;
 use rusqlite::{Connection, Result as Sql};
 use tokio::sync::{mpsc, oneshot};
 
+use self::checkpoint::Checkpointer;
 use self::connect::Place;
 use self::fault::{stopped, while_doing};
 use self::heads::Heads;
@@ -72,6 +75,7 @@ use crate::{
 /// A store in one file, or in memory. Fields drop in this order: whoever reads is done before the writer closes.
 pub(crate) struct Sqlite {
     readers: Option<Readers>,
+    _checkpointer: Option<Checkpointer>,
     writer: Writer,
 }
 
@@ -79,13 +83,16 @@ impl Sqlite {
     pub(crate) async fn open(path: &Path) -> Result<Self> {
         let path = path.to_owned();
         let writer = Writer::start(Place::File(path.clone())).await?;
-        let readers = tokio::task::spawn_blocking(move || Readers::start(&path)).await;
-        let readers = readers.map_err(|_| stopped("opening the database"))??;
-        Ok(Self { readers: Some(readers), writer })
+        let open = move || Ok((Readers::start(&path)?, Checkpointer::start(&path)?));
+        let opened: Result<_> =
+            tokio::task::spawn_blocking(open).await.map_err(|_| stopped("opening the database"))?;
+        let (readers, checkpointer) = opened?;
+        Ok(Self { readers: Some(readers), _checkpointer: Some(checkpointer), writer })
     }
 
     pub(crate) async fn in_memory() -> Result<Self> {
-        Ok(Self { readers: None, writer: Writer::start(Place::Memory).await? })
+        let writer = Writer::start(Place::Memory).await?;
+        Ok(Self { readers: None, _checkpointer: None, writer })
     }
 
     /// Runs a query on a thread that reads; where the data is in memory, on the one that writes.
