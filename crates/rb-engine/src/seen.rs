@@ -8,40 +8,38 @@ const BITS: usize = 1 << 16;
 /// A generation takes this many things, then the older one is dropped.
 const THINGS_MAX: u32 = 5_000;
 
-/// Remembers fingerprints. Allocates only when the first thing arrives.
+/// So many places are kept one by one, in an eighth of the memory; beyond, all bits are there.
+const FEW_MAX: usize = 512;
+
+/// Remembers fingerprints. Takes memory as it fills.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SeenOnce {
-    young: Vec<u64>,
-    old: Vec<u64>,
+    young: Bits,
+    old: Bits,
     things: u32,
 }
 
 impl SeenOnce {
     /// Whether the fingerprint was noted before.
     pub(crate) fn has(&self, print: u64) -> bool {
-        self.holds(&places(print))
+        self.holds(places(print))
     }
 
-    fn holds(&self, places: &[(usize, u64); 2]) -> bool {
-        let all = |bits: &[u64]| {
-            !bits.is_empty() && places.iter().all(|(word, bit)| bits[*word] & bit != 0)
-        };
+    fn holds(&self, places: [u16; 2]) -> bool {
+        let all = |bits: &Bits| places.iter().all(|place| bits.has(*place));
         all(&self.young) || all(&self.old)
     }
 
     /// Notes a fingerprint; tells whether it is new.
     pub(crate) fn is_new(&mut self, print: u64) -> bool {
         let places = places(print);
-        let new = !self.holds(&places);
+        let new = !self.holds(places);
         if self.things >= THINGS_MAX {
             self.old = std::mem::take(&mut self.young);
             self.things = 0;
         }
-        if self.young.is_empty() {
-            self.young = vec![0; BITS / 64];
-        }
-        for (word, bit) in places {
-            self.young[word] |= bit;
+        for place in places {
+            self.young.set(place);
         }
         self.things += u32::from(new);
         new
@@ -58,13 +56,104 @@ impl SeenOnce {
             self.things = other.things;
             return;
         }
-        self.young.iter_mut().zip(&other.young).for_each(|(mine, given)| *mine |= given);
+        self.young.absorb(&other.young);
         self.things += other.things;
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        (self.young.capacity() + self.old.capacity()) * size_of::<u64>()
+        self.young.heap_bytes() + self.old.heap_bytes()
     }
+}
+
+/// The bits of one generation.
+#[derive(Debug, Clone)]
+enum Bits {
+    /// The places of those that are set, sorted.
+    Few(Vec<u16>),
+    All(Box<[u64]>),
+}
+
+impl Default for Bits {
+    fn default() -> Self {
+        Self::Few(Vec::new())
+    }
+}
+
+impl Bits {
+    fn is_empty(&self) -> bool {
+        matches!(self, Self::Few(places) if places.is_empty())
+    }
+
+    fn has(&self, place: u16) -> bool {
+        match self {
+            Self::Few(places) => places.binary_search(&place).is_ok(),
+            Self::All(words) => {
+                let (word, bit) = word_and_bit(place);
+                words[word] & bit != 0
+            }
+        }
+    }
+
+    fn set(&mut self, place: u16) {
+        match self {
+            Self::Few(places) => {
+                let Err(at) = places.binary_search(&place) else { return };
+                places.insert(at, place);
+                if places.len() > FEW_MAX {
+                    *self = Self::All(self.words());
+                }
+            }
+            Self::All(words) => {
+                let (word, bit) = word_and_bit(place);
+                words[word] |= bit;
+            }
+        }
+    }
+
+    fn absorb(&mut self, other: &Self) {
+        match (&mut *self, other) {
+            (_, Self::Few(places)) => {
+                for place in places {
+                    self.set(*place);
+                }
+            }
+            (Self::All(mine), Self::All(given)) => {
+                mine.iter_mut().zip(given).for_each(|(mine, given)| *mine |= given);
+            }
+            (Self::Few(places), Self::All(given)) => {
+                let mut all = Self::All(given.clone());
+                for place in places.iter() {
+                    all.set(*place);
+                }
+                *self = all;
+            }
+        }
+    }
+
+    fn words(&self) -> Box<[u64]> {
+        match self {
+            Self::Few(places) => {
+                let mut words = vec![0; BITS / 64].into_boxed_slice();
+                for place in places {
+                    let (word, bit) = word_and_bit(*place);
+                    words[word] |= bit;
+                }
+                words
+            }
+            Self::All(words) => words.clone(),
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Few(places) => places.capacity() * size_of::<u16>(),
+            Self::All(words) => size_of_val(&**words),
+        }
+    }
+}
+
+fn word_and_bit(place: u16) -> (usize, u64) {
+    (usize::from(place) / 64, 1 << (place % 64))
 }
 
 /// A quick fingerprint of short texts; it only ever meets others of its kind.
@@ -115,13 +204,10 @@ const IN_NAME: [u8; 256] = {
     }
 };
 
-/// The two places of a fingerprint: word and bit.
-fn places(print: u64) -> [(usize, u64); 2] {
+/// The two places of a fingerprint.
+fn places(print: u64) -> [u16; 2] {
     let mixed = print.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    [mixed >> 48, (mixed >> 24) & 0xffff].map(|place| {
-        let place = usize::try_from(place).unwrap_or(0) % BITS;
-        (place / 64, 1 << (place % 64))
-    })
+    [mixed >> 48, (mixed >> 24) & 0xffff].map(|place| u16::try_from(place).unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -135,6 +221,27 @@ mod tests {
         let mistaken =
             (0..4_000_u64).filter(|n| !seen.is_new(n.wrapping_mul(0x1234_5678_9abc_def1))).count();
         assert!(mistaken < 80, "{mistaken}");
+    }
+
+    #[test]
+    fn few_bits_are_the_same_bits() {
+        let spread = |n: u64| places(n.wrapping_mul(0x1234_5678_9abc_def1));
+        let filled = |range: std::ops::Range<u64>| {
+            let mut bits = Bits::default();
+            range.flat_map(spread).for_each(|place| bits.set(place));
+            bits
+        };
+        for (mine, given) in
+            [(0..10, 5..20), (0..10, 0..600), (0..600, 590..620), (0..400, 300..900)]
+        {
+            let (mut bits, other) = (filled(mine.clone()), filled(given.clone()));
+            bits.absorb(&other);
+            let expected = filled(mine.start..given.end.max(mine.end));
+            assert_eq!(bits.words(), expected.words(), "{mine:?} {given:?}");
+            assert!(bits.has(spread(mine.start)[0]) && bits.has(spread(given.start)[1]));
+        }
+        assert!(filled(0..100).heap_bytes() <= 512, "a few take little");
+        assert!(matches!(filled(0..1_000), Bits::All(_)));
     }
 
     #[test]
