@@ -17,6 +17,7 @@ class Gateway(Server):
 
     def __init__(self, upstream: scripted.Upstream, data_dir: Path) -> None:
         super().__init__(data_dir, RB_UPSTREAM_ANTHROPIC=upstream.url, RB_UPSTREAM_OPENAI=upstream.url)
+        self.upstream = upstream
         self.anthropic = f"{self.url}/anthropic"
         self.openai = f"{self.url}/openai/v1"
 
