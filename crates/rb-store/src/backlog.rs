@@ -190,33 +190,16 @@ async fn bring_over(backlog: Weak<Backlog>) {
 
 /// Whether a change is about what happened in a run, which may be written later.
 fn may_wait(change: &Change) -> bool {
-    match change {
+    matches!(
+        change,
         Change::Expect { .. }
-        | Change::StartRun(_)
-        | Change::PutStep(_)
-        | Change::AmendStep(_)
-        | Change::FinishRun { .. }
-        | Change::PutConversation(_)
-        | Change::PutSetting { .. } => true,
-        Change::DeleteRun(_)
-        | Change::ExpireRuns { .. }
-        | Change::SetVersion { .. }
-        | Change::SetUsage { .. }
-        | Change::PutPattern(_)
-        | Change::DeletePattern { .. }
-        | Change::UsePatterns { .. }
-        | Change::PutFinding(_)
-        | Change::DeleteFinding { .. }
-        | Change::InvalidateFindings { .. }
-        | Change::ClearFindings { .. }
-        | Change::PutProfile(_)
-        | Change::DeleteProfile { .. }
-        | Change::PutKey(_)
-        | Change::RevokeKey { .. }
-        | Change::PutWaiting(_)
-        | Change::TakeWaiting { .. }
-        | Change::ExpireWaiting { .. } => false,
-    }
+            | Change::StartRun(_)
+            | Change::PutStep(_)
+            | Change::AmendStep(_)
+            | Change::FinishRun { .. }
+            | Change::PutConversation(_)
+            | Change::PutSetting { .. }
+    )
 }
 
 /// Methods that ask the database alone.

@@ -139,9 +139,7 @@ impl Tally {
             Severity::Danger => self.danger_steps += sign.of(1),
         }
         self.score_nano += sign.of(nano_in(share.score));
-        for (sum, spent) in self.spent.iter_mut().zip(share.spent) {
-            *sum += sign.of(spent);
-        }
+        add(&mut self.spent, share.spent.map(|spent| sign.of(spent)));
         if share.spent != Spent::default() {
             add_to(&mut self.models, &share.model, share.spent.map(|spent| sign.of(spent)));
             self.models.retain(|_, sums| *sums != Spent::default());
@@ -158,10 +156,16 @@ impl Tally {
     }
 }
 
+pub(crate) fn add<const N: usize>(sums: &mut [i64; N], more: [i64; N]) {
+    for (sum, more) in sums.iter_mut().zip(more) {
+        *sum += more;
+    }
+}
+
 /// Adds to the sums under a name, which is nearly always known.
 fn add_to<const N: usize>(sums: &mut BTreeMap<String, [i64; N]>, name: &str, more: [i64; N]) {
     match sums.get_mut(name) {
-        Some(known) => known.iter_mut().zip(more).for_each(|(sum, more)| *sum += more),
+        Some(known) => add(known, more),
         None => drop(sums.insert(name.to_owned(), more)),
     }
 }

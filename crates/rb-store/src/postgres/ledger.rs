@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::numbers::day;
 use crate::said::{ARM, EXPERIMENT, merged, word};
-use crate::tally::{Share, Tally, Used};
+use crate::tally::{Share, Tally, Used, add};
 use crate::{ConversationRow, RunKey, RunStart, StepRow};
 
 /// The runs of a transaction by name, and the conversations that are put.
@@ -182,11 +182,5 @@ impl<'a> Entry<'a> {
         let put = self.steps.keys().filter_map(|index| self.shares.get(index));
         let put = put.map(|(_, share)| share.score);
         self.tally.set_peak(put.chain(stored).fold(0.0, f64::max));
-    }
-}
-
-pub(super) fn add(sum: &mut Used, used: Used) {
-    for (sum, used) in sum.iter_mut().zip(used) {
-        *sum += used;
     }
 }

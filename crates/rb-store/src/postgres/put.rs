@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use tokio::try_join;
 
 use super::fault::Sql;
-use super::ledger::{self, Entry, Ledger};
+use super::ledger::{Entry, Ledger};
 use super::session::Session;
 use super::usage;
 use super::{conversations, rows};
 use crate::RunKey;
-use crate::tally::Used;
+use crate::tally::{self, Used};
 
 /// Writes a ledger; `closing` is sent last. Nothing waits for an answer before everything is on its way.
 pub(super) async fn write(session: &Session, mut ledger: Ledger<'_>, closing: &str) -> Sql<()> {
@@ -76,7 +76,7 @@ async fn used<'a>(session: &Session, ledger: &Ledger<'a>) -> Sql<BTreeMap<(&'a s
     let mut giving_back: BTreeMap<i64, &'a str> = BTreeMap::new();
     for (run, entry) in &ledger.runs {
         for (day, used) in &entry.used {
-            ledger::add(sums.entry((run.org.as_str(), *day)).or_default(), *used);
+            tally::add(sums.entry((run.org.as_str(), *day)).or_default(), *used);
         }
         if entry.gives_back() {
             giving_back.insert(entry.id, run.org.as_str());
@@ -86,7 +86,7 @@ async fn used<'a>(session: &Session, ledger: &Ledger<'a>) -> Sql<BTreeMap<(&'a s
         let runs: Vec<i64> = giving_back.keys().copied().collect();
         for (run, day, used) in usage::stored(session, &runs).await? {
             if let Some(org) = giving_back.get(&run) {
-                ledger::add(sums.entry((org, day)).or_default(), used.map(|used| -used));
+                tally::add(sums.entry((org, day)).or_default(), used.map(|used| -used));
             }
         }
     }

@@ -33,10 +33,14 @@ impl Checkpointer {
         let journal = PathBuf::from(journal);
         let (end, ended) = mpsc::channel::<()>();
         let work = move || {
+            let mut done = None;
             while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-                let length = std::fs::metadata(&journal).map_or(0, |about| about.len());
-                if length >= BYTES_MIN {
+                let Ok(about) = std::fs::metadata(&journal) else { continue };
+                // It stays as long as it was, so a store at rest is known by the time of the last write.
+                let written = about.modified().ok();
+                if about.len() >= BYTES_MIN && (written.is_none() || written != done) {
                     put_in(&connection);
+                    done = written;
                 }
             }
         };

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use rusqlite::{Connection, Result};
 
 use super::runs::{self, Head};
-use super::{execute, tally, usage};
+use super::{execute, usage};
 use crate::numbers::day;
-use crate::tally::{Share, Used};
+use crate::tally::{self, Share, Used};
 use crate::{RunKey, StepRow};
 
 /// Runs that are kept from one commit to the next.
@@ -111,8 +111,7 @@ impl Heads {
             return;
         }
         let mut add = |at_ms: i64, used: Used| {
-            let sums = self.used.entry((step.run.org.clone(), day(at_ms))).or_default();
-            sums.iter_mut().zip(used).for_each(|(sum, used)| *sum += used);
+            tally::add(self.used.entry((step.run.org.clone(), day(at_ms))).or_default(), used);
         };
         if let Some((at_ms, before)) = before {
             add(*at_ms, before.used().map(|used| -used));
@@ -166,7 +165,7 @@ fn write(connection: &Connection, run: &RunKey, known: &mut Known) -> Result<()>
         runs::forget_fired(connection, run, head.started_ms, monitor)?;
     }
     known.listed = fired;
-    tally::write(connection, head.id, &head.tally, changes, known.at_ms)
+    super::tally::write(connection, head.id, &head.tally, changes, known.at_ms)
 }
 
 /// The highest composite of a run, read from its steps.
