@@ -40,7 +40,8 @@ cargo xtask <command>
   bench check [FILE...]
                     how fast `rb check` goes through transcripts, beside `jq`; a made-up gigabyte without files
   bench engine      time per step, here and in the public Python package
-  bench server      requests per second, here and in a minimal Python server
+  bench server [WORDS]
+                    requests per second, here and in a minimal Python server; only the rows with these words
   bench gateway     what the gateway adds to a call, beside nginx and LiteLLM
   bench pages [STEPS]
                     server time of the pages with a million stored steps, or as many as you say
@@ -85,7 +86,8 @@ fn run(args: &[&str]) -> Result<ExitCode> {
         ["bench", "scale", "--up-to", size] => {
             bench::scale::run(Some(size)).map(|()| ExitCode::SUCCESS)
         }
-        ["bench", "server"] => bench::server::run().map(|()| ExitCode::SUCCESS),
+        ["bench", "server"] => bench::server::run("").map(|()| ExitCode::SUCCESS),
+        ["bench", "server", words] => bench::server::run(words).map(|()| ExitCode::SUCCESS),
         ["bench", "wire"] => bench::wire::run().map(|()| ExitCode::SUCCESS),
         ["bench", "python"] => package::bench().map(|()| ExitCode::SUCCESS),
         other => bail!("`{}` is no command; `cargo xtask help` lists them", other.join(" ")),

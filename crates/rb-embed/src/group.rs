@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use crate::rows::{Query, Rows, rounded, shrink_of};
 use crate::vector::Vector;
 
-/// Up to so many rows all are compared: here both ways take the same time.
-pub(crate) const EXACT_ROWS_MAX: usize = 16_384;
+/// Up to so many rows all are compared: nothing is missed, and a scan still takes only milliseconds.
+pub(crate) const EXACT_ROWS_MAX: usize = 100_000;
 /// Of more rows, so many that share the most signs are compared, and more where they share as many.
 const LIKELY_ROWS: usize = 1_024;
 /// And so many for each that is wanted.

@@ -4,14 +4,14 @@ use rb_embed::{DIMS, Index, Owner, Vector, Wanted, embed};
 
 use crate::sentences::Sentences;
 
-/// Well above the size up to which everything is compared.
-const MANY: u64 = 40_000;
+/// Above the size up to which everything is compared.
+const MANY: u64 = 120_000;
 /// Small enough to be compared exactly.
-const FEW: u64 = 1_000;
-const QUERIES: usize = 200;
+const FEW: u64 = 40_000;
+const QUERIES: usize = 100;
 const BEST_TWO: Wanted = Wanted { count_max: 2, cosine_min: 0.0 };
 
-/// The same sentences as one large group and as many small ones, which are searched exactly.
+/// The same sentences as one large group and as a few small ones, which are searched exactly.
 struct Both {
     sentences: Sentences,
     large: Index<u64, u64>,

@@ -37,10 +37,11 @@ const WRITERS: u32 = 64;
 /// Writes by which the disk is measured.
 const SYNCS: usize = 100;
 
-pub(crate) fn run() -> Result<()> {
+/// Measures the rows whose names hold these words.
+pub(crate) fn run(words: &str) -> Result<()> {
     if cfg!(debug_assertions) {
         let args = ["run", "--quiet", "--release", "--package", "xtask", "--", "bench", "server"];
-        return shell::run(&mut shell::cargo(&args)?);
+        return shell::run(shell::cargo(&args)?.arg(words));
     }
     let ours = Server::ours(&[])?;
     let idle = ours.resident_bytes()?;
@@ -49,8 +50,8 @@ pub(crate) fn run() -> Result<()> {
         "| what | rb serve, per second | p50 | p99 | p99 at half load | FastAPI, per second | ratio |",
     );
     out::say("|---|--:|--:|--:|--:|--:|--:|");
-    let both = Both { ours: &ours, theirs: Some(&theirs) };
-    let alone = Both { ours: &ours, theirs: None };
+    let both = Both { ours: &ours, theirs: Some(&theirs), words };
+    let alone = Both { theirs: None, ..both };
     for length in LENGTHS {
         let bodies = Arc::new(Bodies::new(length + GROWTH));
         both.compare(
@@ -98,9 +99,12 @@ fn disk() -> Result<[f64; 2]> {
 }
 
 /// Our server, and the one beside it where it knows the route.
+#[derive(Clone, Copy)]
 struct Both<'a> {
     ours: &'a Server,
     theirs: Option<&'a Server>,
+    /// Only rows with these words are measured.
+    words: &'a str,
 }
 
 impl Both<'_> {
@@ -112,6 +116,9 @@ impl Both<'_> {
         connections: u32,
         requests: &dyn Fn(Option<SocketAddr>) -> Result<Requests>,
     ) -> Result<()> {
+        if !name.contains(self.words) {
+            return Ok(());
+        }
         let all = |at| (0..connections).map(|_| requests(at)).collect::<Result<Vec<_>>>();
         let remembers = Some(self.ours.address);
         let full = load::run(self.ours.address, all(remembers)?, MEASURED_FOR, None)?;
