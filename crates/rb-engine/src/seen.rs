@@ -8,7 +8,7 @@ const BITS: usize = 1 << 16;
 /// A generation takes this many things, then the older one is dropped.
 const THINGS_MAX: u32 = 5_000;
 
-/// So many places are kept one by one, in an eighth of the memory; beyond, all bits are there.
+/// So many places are kept one by one, in a quarter of the memory; beyond, all bits are there.
 const FEW_MAX: usize = 512;
 
 /// Remembers fingerprints. Takes memory as it fills.
@@ -68,25 +68,25 @@ impl SeenOnce {
 /// The bits of one generation.
 #[derive(Debug, Clone)]
 enum Bits {
-    /// The places of those that are set, sorted.
-    Few(Vec<u16>),
+    /// The places of those that are set.
+    Few(Places),
     All(Box<[u64]>),
 }
 
 impl Default for Bits {
     fn default() -> Self {
-        Self::Few(Vec::new())
+        Self::Few(Places::default())
     }
 }
 
 impl Bits {
     fn is_empty(&self) -> bool {
-        matches!(self, Self::Few(places) if places.is_empty())
+        matches!(self, Self::Few(places) if places.count == 0)
     }
 
     fn has(&self, place: u16) -> bool {
         match self {
-            Self::Few(places) => places.binary_search(&place).is_ok(),
+            Self::Few(places) => places.has(place),
             Self::All(words) => {
                 let (word, bit) = word_and_bit(place);
                 words[word] & bit != 0
@@ -97,9 +97,8 @@ impl Bits {
     fn set(&mut self, place: u16) {
         match self {
             Self::Few(places) => {
-                let Err(at) = places.binary_search(&place) else { return };
-                places.insert(at, place);
-                if places.len() > FEW_MAX {
+                places.insert(place);
+                if places.count > FEW_MAX {
                     *self = Self::All(self.words());
                 }
             }
@@ -113,8 +112,8 @@ impl Bits {
     fn absorb(&mut self, other: &Self) {
         match (&mut *self, other) {
             (_, Self::Few(places)) => {
-                for place in places {
-                    self.set(*place);
+                for place in places.iter() {
+                    self.set(place);
                 }
             }
             (Self::All(mine), Self::All(given)) => {
@@ -123,7 +122,7 @@ impl Bits {
             (Self::Few(places), Self::All(given)) => {
                 let mut all = Self::All(given.clone());
                 for place in places.iter() {
-                    all.set(*place);
+                    all.set(place);
                 }
                 *self = all;
             }
@@ -134,8 +133,8 @@ impl Bits {
         match self {
             Self::Few(places) => {
                 let mut words = vec![0; BITS / 64].into_boxed_slice();
-                for place in places {
-                    let (word, bit) = word_and_bit(*place);
+                for place in places.iter() {
+                    let (word, bit) = word_and_bit(place);
                     words[word] |= bit;
                 }
                 words
@@ -146,9 +145,65 @@ impl Bits {
 
     fn heap_bytes(&self) -> usize {
         match self {
-            Self::Few(places) => places.capacity() * size_of::<u16>(),
+            Self::Few(places) => places.slots.capacity() * size_of::<u16>(),
             Self::All(words) => size_of_val(&**words),
         }
+    }
+}
+
+/// A few places, each near the slot that its own bits name: they are as good as random already.
+#[derive(Debug, Clone, Default)]
+struct Places {
+    /// A power of two of slots, at most half of them taken; 0 is a free one.
+    slots: Vec<u16>,
+    /// Whether place 0 is among them.
+    zero: bool,
+    count: usize,
+}
+
+impl Places {
+    fn has(&self, place: u16) -> bool {
+        if place == 0 {
+            return self.zero;
+        }
+        !self.slots.is_empty() && self.slots[self.slot(place)] == place
+    }
+
+    fn insert(&mut self, place: u16) {
+        if self.has(place) {
+            return;
+        }
+        self.count += 1;
+        if place == 0 {
+            self.zero = true;
+            return;
+        }
+        if self.count * 2 > self.slots.len() {
+            let wider = vec![0; (self.slots.len() * 2).max(16)];
+            for old in std::mem::replace(&mut self.slots, wider) {
+                if old != 0 {
+                    let slot = self.slot(old);
+                    self.slots[slot] = old;
+                }
+            }
+        }
+        let slot = self.slot(place);
+        self.slots[slot] = place;
+    }
+
+    /// Where the place is, or would be. There is always a free slot, so this ends.
+    fn slot(&self, place: u16) -> usize {
+        let last = self.slots.len() - 1;
+        let mut slot = usize::from(place) & last;
+        while self.slots[slot] != 0 && self.slots[slot] != place {
+            slot = (slot + 1) & last;
+        }
+        slot
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u16> {
+        let zero = self.zero.then_some(0);
+        self.slots.iter().copied().filter(|place| *place != 0).chain(zero)
     }
 }
 
@@ -240,8 +295,26 @@ mod tests {
             assert_eq!(bits.words(), expected.words(), "{mine:?} {given:?}");
             assert!(bits.has(spread(mine.start)[0]) && bits.has(spread(given.start)[1]));
         }
-        assert!(filled(0..100).heap_bytes() <= 512, "a few take little");
+        assert!(filled(0..100).heap_bytes() <= 1_024, "a few take little");
         assert!(matches!(filled(0..1_000), Bits::All(_)));
+    }
+
+    #[test]
+    fn places_that_want_the_same_slot_are_all_found() {
+        let alike = [0, 1, u16::MAX, 1 << 12, 1 << 13, 3 << 12, 1 << 14, 1 << 15];
+        let mut few = Places::default();
+        for (at, place) in alike.into_iter().enumerate() {
+            assert!(!few.has(place));
+            few.insert(place);
+            few.insert(place);
+            assert_eq!(few.count, at + 1);
+        }
+        let mut found: Vec<u16> = few.iter().collect();
+        found.sort_unstable();
+        let mut expected = alike;
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+        assert!(alike.iter().all(|place| few.has(*place)) && !few.has(2));
     }
 
     #[test]

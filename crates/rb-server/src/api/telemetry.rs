@@ -248,6 +248,7 @@ async fn step(
     let mut turn = app.live.turn(&run).await;
     for _ in 0..told::ATTEMPTS {
         if let Some(row) = take(&app, &caller, &mut turn, row.clone(), &mut cuts).await? {
+            let row = Arc::unwrap_or_clone(row);
             return Ok(Json(StepReply {
                 evidence: row.evidence.iter().map(EvidenceOut::from).collect(),
                 scores: row.scores,
@@ -267,7 +268,7 @@ async fn take(
     turn: &mut Turn,
     mut row: StepRow,
     cuts: &mut Cuts,
-) -> ApiResult<Option<StepRow>> {
+) -> ApiResult<Option<Arc<StepRow>>> {
     let run = row.run.clone();
     let live = told::state(app, turn, &run).await?;
     let mut live = told::caught_up(app, live, &run, row.step_index).await?;
@@ -294,7 +295,8 @@ async fn take(
             ..RunStart::default()
         })));
     }
-    changes.push(Change::PutStep(Arc::new(row.clone())));
+    let row = Arc::new(row);
+    changes.push(Change::PutStep(Arc::clone(&row)));
     if told::store_next(app, &mut live, &run, changes).await? == Stored::Overtaken {
         return Ok(None);
     }

@@ -36,11 +36,11 @@ pub(super) fn writer(place: &Place) -> Result<Connection> {
         }
         Place::Memory => Connection::open_in_memory().map_err(while_doing(DOING))?,
     };
-    // FULL: a commit is on the disk before it is answered. The journal is put into the database every 4,000 pages
-    // (16 MB), since each time costs two more waits for the disk; it is cut back when a burst has made it long.
+    // FULL: a commit is on the disk before it is answered. The journal is put into the database by a thread of its own
+    // (`checkpoint`); only one of 16,000 pages (64 MB) is left to a commit, since that makes everybody in it wait.
     let settings = "PRAGMA journal_mode = WAL;
         PRAGMA synchronous = FULL;
-        PRAGMA wal_autocheckpoint = 4000;
+        PRAGMA wal_autocheckpoint = 16000;
         PRAGMA journal_size_limit = 67108864;
         PRAGMA temp_store = MEMORY;
         PRAGMA cache_size = -16384;";

@@ -18,6 +18,8 @@ mod checkpoint;
 mod connect;
 /// What the gateway remembers.
 mod conversations;
+/// How long the thread that writes waits for company.
+mod crowd;
 /// Experiments and their runs.
 mod experiments;
 /// What SQLite complains about, in our words.
@@ -83,7 +85,8 @@ impl Sqlite {
     pub(crate) async fn open(path: &Path) -> Result<Self> {
         let path = path.to_owned();
         let writer = Writer::start(Place::File(path.clone())).await?;
-        let open = move || Ok((Readers::start(&path)?, Checkpointer::start(&path)?));
+        let queue = writer.queue()?;
+        let open = move || Ok((Readers::start(&path)?, Checkpointer::start(&path, queue)?));
         let opened: Result<_> =
             tokio::task::spawn_blocking(open).await.map_err(|_| stopped("opening the database"))?;
         let (readers, checkpointer) = opened?;

@@ -1,15 +1,17 @@
 //! The one thread that writes.
 //!
 //! Waiting for the disk costs the same for one change as for a hundred. So whatever waits when the thread comes back
-//! goes into one transaction. Should anything in it fail, it is taken back and done again with each caller in a
+//! goes into one transaction, and where many write, the thread waits a moment for more of them (`crowd`). Should anything in it fail, it is taken back and done again with each caller in a
 //! savepoint of its own, so that only the request that fails is left out. Nobody is answered before the commit.
 
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use rusqlite::{Connection, Error, ErrorCode, Result as Sql};
 use tokio::sync::{mpsc, oneshot};
 
 use super::connect::{self, Place};
+use super::crowd::Crowd;
 use super::fault::{fault, is_moved, stopped, while_doing};
 use super::heads::Heads;
 use super::migrate::{self, migrate};
@@ -27,13 +29,13 @@ const DOING: &str = "writing";
 type Answer = Result<Vec<u64>>;
 
 /// What the thread is asked for.
-enum Request {
+pub(super) enum Request {
     Write {
         changes: Vec<Change>,
         answer: oneshot::Sender<Answer>,
     },
-    /// Only of a database in memory, which has no second connection.
-    Read(Job),
+    /// Something else that needs this connection: the end of a journal, or, in memory, whatever is read.
+    Do(Job),
 }
 
 /// The thread and the way to it. Dropping it writes what waits, then closes the database.
@@ -56,7 +58,7 @@ impl Writer {
             // Whoever asked may have gone; then nobody wants to know.
             Err(error) => drop(opened.send(Err(error))),
         };
-        let thread = std::thread::Builder::new().name("store-writer".to_owned()).spawn(body);
+        let thread = thread::Builder::new().name("store-writer".to_owned()).spawn(body);
         let thread = thread.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         is_open.await.map_err(|_| stopped("opening the database"))??;
         Ok(Self { queue: Some(queue), thread: Some(thread) })
@@ -69,7 +71,12 @@ impl Writer {
     }
 
     pub(super) async fn read(&self, job: Job) -> Result<()> {
-        self.send(Request::Read(job)).await
+        self.send(Request::Do(job)).await
+    }
+
+    /// The way to the thread, for one that ends before it.
+    pub(super) fn queue(&self) -> Result<mpsc::Sender<Request>> {
+        self.queue.clone().ok_or_else(|| stopped(DOING))
     }
 
     async fn send(&self, request: Request) -> Result<()> {
@@ -98,18 +105,28 @@ fn open(place: &Place) -> Result<Connection> {
 fn serve(connection: &Connection, mut requests: mpsc::Receiver<Request>) {
     let mut batch = Vec::with_capacity(BATCH_MAX);
     let mut heads = Heads::default();
+    let mut crowd = Crowd::new(Instant::now());
     while requests.blocking_recv_many(&mut batch, BATCH_MAX) > 0 {
+        if let Some(wait) = crowd.wait(batch.len(), Instant::now()) {
+            thread::sleep(wait);
+            while batch.len() < BATCH_MAX
+                && let Ok(more) = requests.try_recv()
+            {
+                batch.push(more);
+            }
+        }
+        crowd.leaves(batch.len(), Instant::now());
         let mut writes = Vec::new();
-        let mut reads = Vec::new();
+        let mut jobs = Vec::new();
         for request in batch.drain(..) {
             match request {
                 Request::Write { changes, answer } => writes.push((changes, answer)),
-                Request::Read(job) => reads.push(job),
+                Request::Do(job) => jobs.push(job),
             }
         }
         commit(connection, &mut heads, writes);
-        for read in reads {
-            read(connection);
+        for job in jobs {
+            job(connection);
         }
     }
 }

@@ -1,0 +1,96 @@
+//! How long the thread that writes waits for company.
+//!
+//! A commit costs much the same for one change as for ten: pages that runs share are written once, and the disk is waited
+//! for once. Where many write, two milliseconds more bring several more into a commit, and all of them are served sooner
+//! for it. Where few do, waiting brings nobody, and nobody waits.
+
+use std::time::{Duration, Instant};
+
+/// How long company is waited for.
+const WAIT: Duration = Duration::from_millis(2);
+/// It is worth waiting when so many more are to be expected.
+const WORTH: u32 = 4;
+/// The mean is over about so many commits.
+const REMEMBERED: u32 = 8;
+
+/// How closely requests follow each other.
+pub(super) struct Crowd {
+    /// The last commit began.
+    left: Instant,
+    /// From one request to the next, in the mean.
+    gap: Duration,
+}
+
+impl Crowd {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { left: now, gap: Duration::from_secs(1) }
+    }
+
+    /// How long to wait before these are committed.
+    pub(super) fn wait(&self, waiting: usize, now: Instant) -> Option<Duration> {
+        let gap = self.gap_with(waiting, now);
+        (gap.saturating_mul(WORTH) <= WAIT).then_some(WAIT)
+    }
+
+    /// So many are committed now.
+    pub(super) fn leaves(&mut self, together: usize, now: Instant) {
+        self.gap = self.gap_with(together, now);
+        self.left = now;
+    }
+
+    fn gap_with(&self, requests: usize, now: Instant) -> Duration {
+        let requests = u32::try_from(requests).unwrap_or(u32::MAX).max(1);
+        let newest = now.saturating_duration_since(self.left) / requests;
+        (self.gap / REMEMBERED * (REMEMBERED - 1)).saturating_add(newest / REMEMBERED)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the thread waits after so many commits of so many requests, one every so often.
+    fn waits(commits: u32, requests: usize, every: Duration) -> bool {
+        let mut now = Instant::now();
+        let mut crowd = Crowd::new(now);
+        for _ in 0..commits {
+            now += every;
+            crowd.leaves(requests, now);
+        }
+        crowd.wait(requests, now + every).is_some()
+    }
+
+    #[test]
+    fn only_a_crowd_is_waited_for() {
+        let ms = Duration::from_millis;
+        let us = Duration::from_micros;
+        for (name, commits, requests, every, expected) in [
+            ("the first of all", 0, 1, ms(1), false),
+            ("one client, as fast as it goes", 1000, 1, us(700), false),
+            ("two clients in step", 1000, 2, us(1_100), false),
+            ("many clients, one at a time", 1000, 1, us(300), true),
+            ("many clients, already together", 1000, 40, ms(9), true),
+            ("many at long intervals", 1000, 40, ms(900), false),
+        ] {
+            assert_eq!(waits(commits, requests, every), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_crowd_that_has_gone_is_not_waited_for() {
+        let mut now = Instant::now();
+        let mut crowd = Crowd::new(now);
+        for _ in 0..1000 {
+            now += Duration::from_micros(100);
+            crowd.leaves(1, now);
+        }
+        assert!(crowd.wait(1, now).is_some());
+        let later = now + Duration::from_mins(1);
+        assert!(crowd.wait(1, later).is_none());
+        crowd.leaves(1, later);
+        assert!(
+            crowd.wait(1, later + Duration::from_micros(100)).is_none(),
+            "one quick one is no crowd"
+        );
+    }
+}
