@@ -45,7 +45,7 @@ cargo xtask <command>
   bench gateway     what the gateway adds to a call, beside nginx and LiteLLM
   bench pages [STEPS]
                     server time of the pages with a million stored steps, or as many as you say
-  bench scale [--up-to SIZE]
+  bench scale [steps|patterns] [--up-to SIZE]
                     SQLite, PostgreSQL with one node and with two; ten million steps and a million patterns, or
                     as many as you say (`100k`, `1m`)
   bench wire        how fast requests and answers are looked at
@@ -82,10 +82,7 @@ fn run(args: &[&str]) -> Result<ExitCode> {
         ["pictures"] => tools::pictures().map(|()| ExitCode::SUCCESS),
         ["bench", "pages"] => bench::pages::run(None).map(|()| ExitCode::SUCCESS),
         ["bench", "pages", steps] => bench::pages::run(Some(steps)).map(|()| ExitCode::SUCCESS),
-        ["bench", "scale"] => bench::scale::run(None).map(|()| ExitCode::SUCCESS),
-        ["bench", "scale", "--up-to", size] => {
-            bench::scale::run(Some(size)).map(|()| ExitCode::SUCCESS)
-        }
+        ["bench", "scale", wanted @ ..] => bench::scale::run(wanted).map(|()| ExitCode::SUCCESS),
         ["bench", "server"] => bench::server::run("").map(|()| ExitCode::SUCCESS),
         ["bench", "server", words] => bench::server::run(words).map(|()| ExitCode::SUCCESS),
         ["bench", "wire"] => bench::wire::run().map(|()| ExitCode::SUCCESS),

@@ -33,8 +33,8 @@ const LOOKED_EVERY: Duration = Duration::from_secs(1);
 const USES_WRITTEN_AFTER: Duration = Duration::from_secs(1);
 /// More uses than this between two writes are not counted.
 const USES_HELD_MAX: usize = 10_000;
-/// A look-up waits no longer for changes to be read. A large library comes in for a while after the start; until then
-/// what has come is searched.
+/// Look-ups wait for changes to be read until the reading has taken so long. A large library comes in for a while after
+/// the start: those that ask in its first moment wait, and then what has come is searched at once.
 const WAITED_MAX: Duration = Duration::from_secs(1);
 /// Changes that are read at once, and laid on while nobody searches.
 const CHANGES_AT_ONCE: u32 = 500;
@@ -103,6 +103,16 @@ struct Looked {
     changed: u64,
     /// It has been, once.
     is_loaded: bool,
+    /// When the reading began that is under way.
+    reading_since: Option<Instant>,
+}
+
+impl Looked {
+    /// How long a look-up waits for the reading that is under way, or for its own.
+    fn patience(&self) -> Duration {
+        let taken = self.reading_since.map_or(Duration::ZERO, |since| since.elapsed());
+        WAITED_MAX.saturating_sub(taken)
+    }
 }
 
 impl Library {
@@ -218,15 +228,19 @@ impl Library {
         if self.is_fresh() {
             return Ok(());
         }
-        let waiting = tokio::time::timeout(WAITED_MAX, Arc::clone(&self.reading).lock_owned());
+        let patience = self.looked().patience();
+        let waiting = tokio::time::timeout(patience, Arc::clone(&self.reading).lock_owned());
         let Ok(alone) = waiting.await else { return Ok(()) };
         if self.is_fresh() {
             return Ok(());
         }
+        self.looked().reading_since = Some(Instant::now());
         let library = Arc::clone(self);
         let reading = tokio::spawn(async move {
-            let _alone = alone;
-            library.read_changes().await
+            let done = library.read_changes().await;
+            library.looked().reading_since = None;
+            drop(alone);
+            done
         });
         match tokio::time::timeout(WAITED_MAX, reading).await {
             Ok(Ok(Err(error))) if self.looked().is_loaded => {

@@ -49,6 +49,22 @@ async fn changes_are_seen_at_once_here_and_soon_elsewhere() {
     }
 }
 
+#[tokio::test]
+async fn a_reading_that_takes_long_is_not_waited_for_by_everybody() {
+    let store = rb_store::open("sqlite::memory:").await.unwrap();
+    let library = Library::new(Arc::clone(&store), GATES, None);
+    store.apply(vec![row("p", "session token expiration")]).await.unwrap();
+    assert_eq!(found(&library, "session token expiration").await, ["p"]);
+    library.forget();
+    let _reading = library.reading.lock().await;
+    library.looked().reading_since = Some(Instant::now());
+    assert!(library.looked().patience() > WAITED_MAX / 2, "one that has just begun is waited for");
+    library.looked().reading_since = Instant::now().checked_sub(WAITED_MAX);
+    let found = found(&library, "session token expiration");
+    let found = tokio::time::timeout(WAITED_MAX / 2, found).await;
+    assert_eq!(found.expect("at once"), ["p"], "what has come is searched");
+}
+
 /// Changes and removals are laid on, and a large library comes in page by page.
 #[tokio::test]
 async fn what_is_changed_or_removed_is_found_no_more() {

@@ -4,7 +4,7 @@
 //! the same database with ever more stored steps: durable steps a second, and the server's time for the Runs page. Then
 //! with ever more patterns that everybody shares: until a node that starts finds the last of them, the times of look-ups,
 //! and memory. Nodes, database and load share the machine, so two nodes show what a second one costs there rather than
-//! what it brings. The full run takes about an hour; `--up-to 100k` a few minutes.
+//! what it brings. The full run takes about an hour; `--up-to 100k` a few minutes. `steps` or `patterns` measures these alone.
 
 /// A PostgreSQL of its own.
 mod database;
@@ -41,21 +41,31 @@ const ROUNDS: usize = 15;
 /// Progress of filling is told this often.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
 
-pub(crate) fn run(up_to: Option<&str>) -> Result<()> {
+/// `[steps|patterns] [--up-to SIZE]`.
+pub(crate) fn run(wanted: &[&str]) -> Result<()> {
     if cfg!(debug_assertions) && std::env::var_os("RB_BIN").is_none() {
-        let mut args = vec!["run", "--quiet", "--release", "--package", "xtask", "--"];
-        args.extend(["bench", "scale"]);
-        args.extend(up_to.map(|size| ["--up-to", size]).into_iter().flatten());
-        return shell::run(&mut shell::cargo(&args)?);
+        let args = ["run", "--quiet", "--release", "--package", "xtask", "--", "bench", "scale"];
+        return shell::run(shell::cargo(&args)?.args(wanted));
     }
-    let up_to = up_to.map_or(Ok(u64::MAX), size)?;
+    let (steps, patterns, up_to) = match wanted {
+        ["steps", rest @ ..] => (true, false, rest),
+        ["patterns", rest @ ..] => (false, true, rest),
+        rest => (true, true, rest),
+    };
+    let up_to = match up_to {
+        [] => u64::MAX,
+        ["--up-to", text] => size(text)?,
+        other => bail!("`{}` is not known; `cargo xtask help` shows what is", other.join(" ")),
+    };
     let postgres = Postgres::start()?;
     let mut table = Table::default();
     for (kind, nodes) in [(Kind::Sqlite, &[1][..]), (Kind::Postgres(&postgres), &[1, 2])] {
-        let mut place = Place::new(&kind, "scale")?;
-        measure_steps(&mut place, nodes, up_to, &mut table)?;
-        let place = Place::new(&kind, "patterns")?;
-        measure_patterns(&place, up_to, &mut table)?;
+        if steps {
+            measure_steps(&mut Place::new(&kind, "scale")?, nodes, up_to, &mut table)?;
+        }
+        if patterns {
+            measure_patterns(&Place::new(&kind, "patterns")?, up_to, &mut table)?;
+        }
     }
     out::say("");
     table.print();
