@@ -14,6 +14,8 @@ mod change;
 pub mod contract;
 /// From one store to another.
 mod copy;
+/// How long those who write wait for company.
+mod crowd;
 /// How many runs fare together.
 mod fare;
 /// Lists and maps, in a cell.

@@ -18,8 +18,6 @@ mod checkpoint;
 mod connect;
 /// What the gateway remembers.
 mod conversations;
-/// How long the thread that writes waits for company.
-mod crowd;
 /// Experiments and their runs.
 mod experiments;
 /// What SQLite complains about, in our words.

@@ -5,24 +5,28 @@
 //! savepoint of its own, so that only the request that fails is left out. Nobody is answered before the commit.
 
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Error, ErrorCode, Result as Sql};
 use tokio::sync::{mpsc, oneshot};
 
 use super::connect::{self, Place};
-use super::crowd::Crowd;
 use super::fault::{fault, is_moved, stopped, while_doing};
 use super::heads::Heads;
 use super::migrate::{self, migrate};
 use super::reader::Job;
 use super::write;
+use crate::crowd::Crowd;
 use crate::{Change, Result, StoreError};
 
 /// Requests that may wait; further callers wait for a place.
 const QUEUE_MAX: usize = 1024;
 /// Requests that share a commit, so that a long queue does not make the first one wait for all.
 const BATCH_MAX: usize = 512;
+
+/// Company is waited for so long, where so many more are to be expected.
+const COMPANY_WAIT: Duration = Duration::from_millis(2);
+const COMPANY_WORTH: u32 = 4;
 
 const DOING: &str = "writing";
 
@@ -105,7 +109,7 @@ fn open(place: &Place) -> Result<Connection> {
 fn serve(connection: &Connection, mut requests: mpsc::Receiver<Request>) {
     let mut batch = Vec::with_capacity(BATCH_MAX);
     let mut heads = Heads::default();
-    let mut crowd = Crowd::new(Instant::now());
+    let mut crowd = Crowd::new(COMPANY_WAIT, COMPANY_WORTH, Instant::now());
     while requests.blocking_recv_many(&mut batch, BATCH_MAX) > 0 {
         if let Some(wait) = crowd.wait(batch.len(), Instant::now()) {
             thread::sleep(wait);

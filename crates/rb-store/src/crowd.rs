@@ -1,20 +1,20 @@
-//! How long the thread that writes waits for company.
+//! How long those who write wait for company.
 //!
 //! A commit costs much the same for one change as for ten: pages that runs share are written once, and the disk is waited
-//! for once. Where many write, two milliseconds more bring several more into a commit, and all of them are served sooner
-//! for it. Where few do, waiting brings nobody, and nobody waits.
+//! for once. Where many write, a few milliseconds bring several more into a commit, and all of them are served sooner for
+//! it. Where few do, waiting brings nobody, and nobody waits.
 
 use std::time::{Duration, Instant};
 
-/// How long company is waited for.
-const WAIT: Duration = Duration::from_millis(2);
-/// It is worth waiting when so many more are to be expected.
-const WORTH: u32 = 4;
 /// The mean is over about so many commits.
 const REMEMBERED: u32 = 8;
 
-/// How closely requests follow each other.
-pub(super) struct Crowd {
+/// How closely requests follow each other, and what follows from it.
+pub(crate) struct Crowd {
+    /// How long company is waited for.
+    wait: Duration,
+    /// It is worth waiting when so many more are to be expected.
+    worth: u32,
     /// The last commit began.
     left: Instant,
     /// From one request to the next, in the mean.
@@ -22,18 +22,19 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    pub(super) fn new(now: Instant) -> Self {
-        Self { left: now, gap: Duration::from_secs(1) }
+    /// Waits so long where that brings so many more.
+    pub(crate) fn new(wait: Duration, worth: u32, now: Instant) -> Self {
+        Self { wait, worth, left: now, gap: Duration::from_secs(1) }
     }
 
     /// How long to wait before these are committed.
-    pub(super) fn wait(&self, waiting: usize, now: Instant) -> Option<Duration> {
+    pub(crate) fn wait(&self, waiting: usize, now: Instant) -> Option<Duration> {
         let gap = self.gap_with(waiting, now);
-        (gap.saturating_mul(WORTH) <= WAIT).then_some(WAIT)
+        (gap.saturating_mul(self.worth) <= self.wait).then_some(self.wait)
     }
 
     /// So many are committed now.
-    pub(super) fn leaves(&mut self, together: usize, now: Instant) {
+    pub(crate) fn leaves(&mut self, together: usize, now: Instant) {
         self.gap = self.gap_with(together, now);
         self.left = now;
     }
@@ -52,7 +53,7 @@ mod tests {
     /// Whether the thread waits after so many commits of so many requests, one every so often.
     fn waits(commits: u32, requests: usize, every: Duration) -> bool {
         let mut now = Instant::now();
-        let mut crowd = Crowd::new(now);
+        let mut crowd = Crowd::new(Duration::from_millis(2), 4, now);
         for _ in 0..commits {
             now += every;
             crowd.leaves(requests, now);
@@ -79,7 +80,7 @@ mod tests {
     #[test]
     fn a_crowd_that_has_gone_is_not_waited_for() {
         let mut now = Instant::now();
-        let mut crowd = Crowd::new(now);
+        let mut crowd = Crowd::new(Duration::from_millis(2), 4, now);
         for _ in 0..1000 {
             now += Duration::from_micros(100);
             crowd.leaves(1, now);
