@@ -6,8 +6,8 @@
 //! long, and all that was in it is on the disk, the writer is asked to do the little that came since.
 
 use std::fs::{self, File};
-use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -35,11 +35,9 @@ pub(super) struct Checkpointer {
 }
 
 impl Checkpointer {
-    pub(super) fn start(path: &Path, writer: Queue<Request>) -> Result<Self> {
+    pub(super) fn start(path: &Path, database: Arc<File>, writer: Queue<Request>) -> Result<Self> {
         let connection = connect::checkpointer(path)?;
-        let database =
-            File::open(path).map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        let journal = Journal { connection, database: ManuallyDrop::new(database) };
+        let journal = Journal { connection, database };
         let mut path = path.as_os_str().to_owned();
         path.push("-wal");
         let path = PathBuf::from(path);
@@ -81,8 +79,7 @@ impl Drop for Checkpointer {
 /// The journal, seen from outside the writer.
 struct Journal {
     connection: Connection,
-    /// Never closed: with any handle of a file, a process gives up all the locks it has on it, and so SQLite's.
-    database: ManuallyDrop<File>,
+    database: Arc<File>,
 }
 
 impl Journal {

@@ -1,8 +1,10 @@
 //! Opens connections: where the file lies, who may read it, and how SQLite is set up.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
@@ -64,6 +66,23 @@ pub(super) fn checkpointer(path: &Path) -> Result<Connection> {
     let settings = "PRAGMA synchronous = FULL; PRAGMA cache_size = -512;";
     connection.execute_batch(settings).map_err(while_doing(DOING))?;
     Ok(connection)
+}
+
+/// A handle of the file itself, the same for all stores of this process that have it open. It must be closed only after
+/// their connections: with any handle of a file, a process gives up all the locks it has on it, and so SQLite's.
+pub(super) fn handle(path: &Path) -> Result<Arc<File>> {
+    static OPEN: Mutex<BTreeMap<PathBuf, Weak<File>>> = Mutex::new(BTreeMap::new());
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    open.retain(|_, file| file.strong_count() > 0);
+    let opened = path.canonicalize().and_then(|path| {
+        if let Some(file) = open.get(&path).and_then(Weak::upgrade) {
+            return Ok(file);
+        }
+        let file = Arc::new(File::open(&path)?);
+        open.insert(path, Arc::downgrade(&file));
+        Ok(file)
+    });
+    opened.map_err(|error| StoreError::Unavailable(error.to_string()))
 }
 
 fn open(path: &Path) -> Result<Connection> {

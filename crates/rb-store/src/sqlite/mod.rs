@@ -55,7 +55,9 @@ mod waiting;
 /// The thread that writes.
 mod writer;
 
+use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 use rusqlite::{Connection, Result as Sql};
 use tokio::sync::{mpsc, oneshot};
@@ -77,6 +79,8 @@ pub(crate) struct Sqlite {
     readers: Option<Readers>,
     _checkpointer: Option<Checkpointer>,
     writer: Writer,
+    /// See [`connect::handle`].
+    _database: Option<Arc<File>>,
 }
 
 impl Sqlite {
@@ -84,16 +88,19 @@ impl Sqlite {
         let path = path.to_owned();
         let writer = Writer::start(Place::File(path.clone())).await?;
         let queue = writer.queue()?;
-        let open = move || Ok((Readers::start(&path)?, Checkpointer::start(&path, queue)?));
+        let database = connect::handle(&path)?;
+        let synced = Arc::clone(&database);
+        let open = move || Ok((Readers::start(&path)?, Checkpointer::start(&path, synced, queue)?));
         let opened: Result<_> =
             tokio::task::spawn_blocking(open).await.map_err(|_| stopped("opening the database"))?;
         let (readers, checkpointer) = opened?;
-        Ok(Self { readers: Some(readers), _checkpointer: Some(checkpointer), writer })
+        let (readers, checkpointer) = (Some(readers), Some(checkpointer));
+        Ok(Self { readers, _checkpointer: checkpointer, writer, _database: Some(database) })
     }
 
     pub(crate) async fn in_memory() -> Result<Self> {
         let writer = Writer::start(Place::Memory).await?;
-        Ok(Self { readers: None, _checkpointer: None, writer })
+        Ok(Self { readers: None, _checkpointer: None, writer, _database: None })
     }
 
     /// Runs a query on a thread that reads; where the data is in memory, on the one that writes.

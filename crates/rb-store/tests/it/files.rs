@@ -110,6 +110,26 @@ async fn two_stores_share_a_file() {
     assert_eq!(one.setting("colour").await.expect("read").as_deref(), Some("blue"));
 }
 
+/// Any handle that is closed takes the locks of the process with it, so there is one, and it goes last.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_store_that_is_closed_holds_its_file_no_longer() {
+    let (_directory, path) = place();
+    let path = path.parent().expect("a folder").canonicalize().expect("there").join("store.db");
+    let held = || {
+        let links = fs::read_dir("/proc/self/fd").expect("handles").flatten();
+        links.filter(|link| fs::read_link(link.path()).is_ok_and(|to| to == path)).count()
+    };
+    let one = open(&url(&path)).await.expect("a store");
+    let with_one = held();
+    let two = open(&url(&path)).await.expect("a store");
+    assert_eq!(held(), 2 * with_one - 1, "the second shares the handle of the first");
+    drop(one);
+    two.apply(setting("red")).await.expect("kept");
+    drop(two);
+    assert_eq!(held(), 0);
+}
+
 #[tokio::test]
 async fn a_file_that_is_no_database_is_left_alone() {
     let (_directory, path) = place();
