@@ -1,8 +1,9 @@
 //! The one thread that writes.
 //!
 //! Waiting for the disk costs the same for one change as for a hundred. So whatever waits when the thread comes back
-//! goes into one transaction, and where many write, the thread waits a moment for more of them (`crowd`). Should anything in it fail, it is taken back and done again with each caller in a
-//! savepoint of its own, so that only the request that fails is left out. Nobody is answered before the commit.
+//! goes into one transaction, and where many write, the thread waits a moment for more of them (`crowd`). Should
+//! anything in it fail, it is taken back and done again with each caller in a savepoint of its own, so that only the
+//! request that fails is left out. Nobody is answered before the commit.
 
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
