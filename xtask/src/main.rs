@@ -42,7 +42,9 @@ cargo xtask <command>
   bench engine      time per step, here and in the public Python package
   bench server [WORDS]
                     requests per second, here and in a minimal Python server; only the rows with these words
-  bench gateway     what the gateway adds to a call, beside nginx and LiteLLM
+  bench gateway [WORDS]
+                    what the gateway adds to a call, beside nginx and LiteLLM; only the rows with these words, and
+                    then without LiteLLM: `100 KB, Messages`, `half load`, `gaps`, `memory`
   bench pages [STEPS]
                     server time of the pages with a million stored steps, or as many as you say
   bench scale [steps|patterns] [--up-to SIZE]
@@ -78,7 +80,8 @@ fn run(args: &[&str]) -> Result<ExitCode> {
         ["bench", "cache", data] => bench::cache::run(Some(data)).map(|()| ExitCode::SUCCESS),
         ["bench", "check", files @ ..] => bench::check::run(files).map(|()| ExitCode::SUCCESS),
         ["bench", "engine"] => bench::engine::run().map(|()| ExitCode::SUCCESS),
-        ["bench", "gateway"] => bench::gateway::run().map(|()| ExitCode::SUCCESS),
+        ["bench", "gateway"] => bench::gateway::run("").map(|()| ExitCode::SUCCESS),
+        ["bench", "gateway", words] => bench::gateway::run(words).map(|()| ExitCode::SUCCESS),
         ["pictures"] => tools::pictures().map(|()| ExitCode::SUCCESS),
         ["bench", "pages"] => bench::pages::run(None).map(|()| ExitCode::SUCCESS),
         ["bench", "pages", steps] => bench::pages::run(Some(steps)).map(|()| ExitCode::SUCCESS),

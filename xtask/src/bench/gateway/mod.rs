@@ -46,21 +46,20 @@ struct Peer {
     is_slow: bool,
 }
 
-pub(crate) fn run() -> Result<()> {
+/// Measures the rows whose names hold these words; without any, all of them, and `LiteLLM` too.
+pub(crate) fn run(words: &str) -> Result<()> {
     if cfg!(debug_assertions) {
         let args = ["run", "--quiet", "--release", "--package", "xtask", "--", "bench", "gateway"];
-        return shell::run(&mut shell::cargo(&args)?);
+        return shell::run(shell::cargo(&args)?.arg(words));
     }
     let provider = upstream::start()?;
     let ours = peers::ours(provider)?;
     let nginx = peers::nginx(provider)?;
-    let litellm = match peers::litellm(provider) {
-        Ok(litellm) => Some(litellm),
-        Err(error) => {
-            out::complain(&format!("no figures of LiteLLM: {error:#}"));
-            None
-        }
-    };
+    let litellm = words.is_empty().then(|| peers::litellm(provider)).and_then(|started| {
+        started
+            .inspect_err(|error| out::complain(&format!("no figures of LiteLLM: {error:#}")))
+            .ok()
+    });
     let peer = |name, address| Peer { name, address, is_ours: false, is_slow: false };
     let mut all = vec![
         Peer { is_ours: true, ..peer("rb", ours.address) },
@@ -70,10 +69,14 @@ pub(crate) fn run() -> Result<()> {
     all.extend(
         litellm.as_ref().map(|server| Peer { is_slow: true, ..peer("LiteLLM", server.address) }),
     );
-    throughput(&all)?;
-    half_load(&all)?;
-    paced(&all)?;
-    memory(&ours)?;
+    throughput(&all, words)?;
+    half_load(&all, words)?;
+    if "gaps".contains(words) {
+        paced(&all)?;
+    }
+    if "memory".contains(words) {
+        memory(&ours)?;
+    }
     out::say(&format!("load of the machine: {}", machine_load()));
     Ok(())
 }
@@ -97,7 +100,7 @@ fn growing(peer: &Peer, talk: &Arc<Talk>, count: usize, pace: Option<Duration>) 
 }
 
 /// Requests a second, as fast as they are answered.
-fn throughput(all: &[Peer]) -> Result<()> {
+fn throughput(all: &[Peer], words: &str) -> Result<()> {
     out::say(&format!("load of the machine: {}\n", machine_load()));
     out::say("Requests a second, growing conversations; ours also with identical requests\n");
     let names: Vec<&str> = all.iter().map(|peer| peer.name).collect();
@@ -109,6 +112,10 @@ fn throughput(all: &[Peer]) -> Result<()> {
     let (messages, completions) = (Protocol::Messages, Protocol::Completions);
     for (size, shape) in SIZES {
         for (protocol, is_stream) in [(messages, false), (messages, true), (completions, false)] {
+            let answer = format!("{}, {}", protocol.name(), whole_or_stream(is_stream));
+            if !format!("{size}, {answer}").contains(words) {
+                continue;
+            }
             let talk_of = |model| Arc::new(Talk::new(protocol, shape, model, is_stream));
             let talk = talk_of(PLAIN);
             let mut rates = Vec::new();
@@ -123,9 +130,7 @@ fn throughput(all: &[Peer]) -> Result<()> {
             let ratio =
                 |ours: f64, at: usize| rates.get(at).map_or(f64::NAN, |theirs| ours / theirs);
             out::say(&format!(
-                "| {size} | {}, {} | {} | {identical:.0} | {:.2} | {:.2} | {:.0} | {:.0} |",
-                protocol.name(),
-                if is_stream { "stream" } else { "whole" },
+                "| {size} | {answer} | {} | {identical:.0} | {:.2} | {:.2} | {:.0} | {:.0} |",
                 cells.join(" | "),
                 ratio(rates[0], 2),
                 ratio(identical, 2),
@@ -148,7 +153,7 @@ fn rate(
 }
 
 /// Latencies at half of what our gateway does at most.
-fn half_load(all: &[Peer]) -> Result<()> {
+fn half_load(all: &[Peer], words: &str) -> Result<()> {
     out::say("\nLatency at half load; added is what lies above the provider alone\n");
     out::say(
         "| body | answer | who | p50 | p99 | added p50 | added p99 | first byte p50 | first byte p99 |",
@@ -156,6 +161,10 @@ fn half_load(all: &[Peer]) -> Result<()> {
     out::say("|---|---|---|--:|--:|--:|--:|--:|--:|");
     for (size, shape) in SIZES {
         for is_stream in [false, true] {
+            let answer = whole_or_stream(is_stream);
+            if !format!("half load, {size}, {answer}").contains(words) {
+                continue;
+            }
             let talk = Arc::new(Talk::new(Protocol::Messages, shape, PLAIN, is_stream));
             let full = growing(&all[0], &talk, CONNECTIONS, None)?.per_second();
             let connections = f64::from(u32::try_from(CONNECTIONS).unwrap_or(u32::MAX));
@@ -166,8 +175,7 @@ fn half_load(all: &[Peer]) -> Result<()> {
                 let added = |percent| ms(seen.percentile(percent) - alone.percentile(percent));
                 let first = |percent| ms(percentile(&seen.first_bytes, percent));
                 out::say(&format!(
-                    "| {size} | {} | {} | {} | {} | {} | {} | {} | {} |",
-                    if is_stream { "stream" } else { "whole" },
+                    "| {size} | {answer} | {} | {} | {} | {} | {} | {} | {} |",
                     peer.name,
                     ms(seen.percentile(50)),
                     ms(seen.percentile(99)),
@@ -240,6 +248,10 @@ fn hold(address: SocketAddr, talk: &Talk, run: u64) -> Result<TcpStream> {
     stream.write_all(&talk.request(Protocol::Messages.path_of_ours(), run, 1))?;
     stream.read_exact(&mut [0])?;
     Ok(stream)
+}
+
+fn whole_or_stream(is_stream: bool) -> &'static str {
+    if is_stream { "stream" } else { "whole" }
 }
 
 fn ms(seconds: f64) -> String {
