@@ -179,6 +179,10 @@ class Run:
         """
         The share of the token budget that is used; 0 without a budget.
         """
+    def decide(self, /, steps: "list[Step]", model_id: str = "") -> Plan:
+        """
+        Both stages at once, for a host that looks nothing up and asks no server.
+        """
     def finish(self, /) -> "dict[str, object]":
         """
         Last stage: the run is over. Gives what it came to, in numbers.
@@ -187,7 +191,7 @@ class Run:
         """
         Second stage: takes what was found for `Ask.queries`, tier by tier, and the model about to be called.
         """
-    def record(self, /, plan: Plan, *, timestamp: SupportsFloat | SupportsIndex = 0.0, model_id: str | None = None, tool_calls: SupportsGetItem[int, str] = ..., tokens: SupportsIndex = 0, input_tokens: SupportsIndex = 0, output_tokens: SupportsIndex = 0, cache_read_tokens: SupportsIndex = 0, latency_ms: SupportsFloat | SupportsIndex = 0.0) -> StepLogEntry:
+    def record(self, /, plan: Plan, timestamp: SupportsFloat | SupportsIndex = 0.0, model_id: str | None = None, tool_calls: SupportsGetItem[int, str] = ..., tokens: SupportsIndex = 0, input_tokens: SupportsIndex = 0, output_tokens: SupportsIndex = 0, cache_read_tokens: SupportsIndex = 0, latency_ms: SupportsFloat | SupportsIndex = 0.0) -> StepLogEntry:
         """
         Third stage, after the model has answered: what was planned has happened and counts.
         """

@@ -27,7 +27,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from typing_extensions import NotRequired
 
 from reasonblocks._engine import Step, StepLogEntry
-from reasonblocks.integrations.langchain_messages import Follower, plain_text
+from reasonblocks.integrations.langchain_messages import OF_MODEL, Follower, plain_text
 from reasonblocks.steering import MARK, SteeringSession, StepDecision
 
 if TYPE_CHECKING:
@@ -213,13 +213,19 @@ class _WatchedRun:
         self._placement = placement
         self._models = models
         self._kept: dict[str, list[HumanMessage]] = {}
-        self._named: tuple[Any, str] = (None, "")
+        self._named: tuple[Any, str, bool] = (None, "", False)
 
     def _name(self, model: Any) -> str:
         """The name of the model; an agent mostly has one, so the last is remembered."""
         if self._named[0] is not model:
-            self._named = (model, model_id_of(model))
+            name = model_id_of(model)
+            self._named = (model, name, any(part in name.lower() for part in _CLAUDE))
         return self._named[1]
+
+    def _is_claude(self, model: Any) -> bool:
+        """Whether the model reads marks for its cache in the system prompt."""
+        self._name(model)
+        return self._named[2]
 
     def look(self, request: ModelRequest[Any]) -> tuple[list[Step], str]:
         """Give what happened since the last call, and which model is about to be called."""
@@ -234,6 +240,8 @@ class _WatchedRun:
         if not self.session.is_steered:
             return request
         try:
+            if not (decision.fragment or decision.model_override or self._kept or self._is_claude(request.model)):
+                return request
             changes: dict[str, Any] = {}
             model = self._models.get(decision.model_override) if decision.model_override else None
             if model is not None:
@@ -243,7 +251,7 @@ class _WatchedRun:
                 if messages is not request.messages:
                     changes["messages"] = messages
             else:
-                system = _with_guidance(request, decision, self._name(model or request.model))
+                system = _with_guidance(request, decision, self._is_claude(model or request.model))
                 if system is not request.system_message:
                     changes["system_message"] = system
             return request.override(**changes) if changes else request
@@ -268,7 +276,7 @@ class _WatchedRun:
                 cache_read_tokens=details.get("cache_read", 0) or 0,
                 tool_calls=calls,
                 latency_ms=latency_ms,
-                answer=plain_text(answer) if answer is not None else None,
+                answer=plain_text(answer) if answer is not None and not calls else None,
             )
             if self._placement == "tail" and decision.fragment and self.session.is_steered:
                 self._keep(request.messages)
@@ -324,10 +332,10 @@ def model_id_of(model: Any) -> str:
     return type(model).__name__
 
 
-def _with_guidance(request: ModelRequest[Any], decision: StepDecision, model_id: str) -> SystemMessage | None:
+def _with_guidance(request: ModelRequest[Any], decision: StepDecision, is_claude: bool) -> SystemMessage | None:
     base = request.system_message
     content: Any = base.content if base is not None else None
-    if any(name in model_id.lower() for name in _CLAUDE):
+    if is_claude:
         if isinstance(content, str) or content is None:
             blocks = decision.system_blocks(content)
         else:
@@ -346,8 +354,11 @@ def _answer_of(response: Any) -> AIMessage | None:
         response = response.model_response
     if isinstance(response, AIMessage):
         return response
-    found = (message for message in getattr(response, "result", []) if isinstance(message, AIMessage))
-    return next(found, None)
+    for message in getattr(response, "result", []):
+        if message.type in OF_MODEL:
+            answer: AIMessage = message
+            return answer
+    return None
 
 
 def _stopped(why: str) -> AIMessage:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from reasonblocks._engine import Ask, Plan, Rules, Run, Step, StepLogEntry
 from reasonblocks.lookup import Library
 from reasonblocks.telemetry import Telemetry
-from reasonblocks.types import FSMState
+from reasonblocks.types import STATES, FSMState
 
 logger = logging.getLogger("reasonblocks")
 
@@ -128,7 +128,7 @@ class SteeringSession:
         first, self._finished = self._finished is None, outcome
         try:
             if first and self._started:
-                self._tell_answer()
+                self._tell_rest()
             self._run.finish()
         except Exception:
             self._failed("the end of the run")
@@ -189,10 +189,12 @@ class SteeringSession:
     def begin(self, steps: list[Step], *, model_id: str = "") -> StepDecision:
         """Say what to do with the next model call, given what happened since the last one. Never raises."""
         try:
-            self.start()
-            self._untold += steps
-            ask = self._run.before_model(steps, self._verdict(steps, model_id))
-            return self._planned(ask, model_id)
+            if not self._started:
+                self.start()
+            if self._telemetry is not None:
+                self._untold += steps
+            plan = self._plan(steps, model_id)
+            return StepDecision(STATES[plan.state], plan.fragment, plan.route, plan.stop, plan)
         except Exception:
             self._failed("a step")
             return StepDecision(state=FSMState.INIT)
@@ -259,14 +261,14 @@ class SteeringSession:
         try:
             entry = self._run.record(
                 decision.plan,
-                timestamp=time.time(),
-                model_id=model_id,
-                tool_calls=list(tool_calls or []),
-                tokens=max(tokens, 0),
-                input_tokens=max(input_tokens, 0),
-                output_tokens=max(output_tokens, 0),
-                cache_read_tokens=max(cache_read_tokens, 0),
-                latency_ms=latency_ms,
+                time.time(),
+                model_id,
+                tool_calls or [],
+                max(tokens, 0),
+                max(input_tokens, 0),
+                max(output_tokens, 0),
+                max(cache_read_tokens, 0),
+                latency_ms,
             )
         except Exception:
             self._failed("a record")
@@ -274,7 +276,8 @@ class SteeringSession:
         self._answer = answer if answer and not tool_calls else None
         self.step_log.append(entry)
         decision.entry, decision.plan = entry, None
-        self._tell(entry)
+        if self._telemetry is not None:
+            self._tell(entry)
         return entry
 
     # Between the stages.
@@ -285,17 +288,15 @@ class SteeringSession:
         self._history = [*self._history, *steps][-JUDGED_STEPS_MAX:]
         return self._judge.judge(self._history, model_id)
 
-    def _planned(self, ask: Ask, model_id: str) -> StepDecision:
+    def _plan(self, steps: list[Step], model_id: str) -> Plan:
+        if self._judge is None and self._library is None:
+            return self._run.decide(steps, model_id)
+        ask = self._run.before_model(steps, self._verdict(steps, model_id))
+        return self._run.plan(ask, self._found(ask, model_id), model_id)
+
+    def _found(self, ask: Ask, model_id: str) -> Any:
         queries = ask.queries if self._library is not None else []
-        found: Any = self._library.find(queries, model_id) if self._library is not None and queries else None
-        plan = self._run.plan(ask, found, model_id)
-        return StepDecision(
-            state=FSMState(plan.state),
-            fragment=plan.fragment,
-            model_override=plan.route,
-            stop=plan.stop,
-            plan=plan,
-        )
+        return self._library.find(queries, model_id) if self._library is not None and queries else None
 
     def _failed(self, what: str) -> None:
         self.failures += 1
@@ -306,8 +307,6 @@ class SteeringSession:
 
     def _tell(self, entry: StepLogEntry) -> None:
         steps, self._untold = self._untold, []
-        if self._telemetry is None:
-            return
         first = {"thought": entry.thought_preview} if entry.step == 0 else {}
         rows = [_row(step) for step in steps] or [first]
         rows[-1] |= {
@@ -326,14 +325,21 @@ class SteeringSession:
         for row in rows:
             self._tell_row(row)
 
-    def _tell_answer(self) -> None:
-        """The last word of the agent is a step too, though no call follows it."""
-        if self._telemetry is None or self._answer is None:
+    def _tell_rest(self) -> None:
+        """Steps whose call did not come back, and the last word of the agent, which is a step without a call."""
+        steps, self._untold = self._untold, []
+        if self._telemetry is None:
             return
-        step = Step(self._answer)
-        ask = self._run.before_model([step])
-        row = _row(step) | {"monitors_fired": ask.fired, "metadata": {"fsm_state": ask.state, "is_answer": True}}
-        self._tell_row(row)
+        if steps and steps[-1].thought == self._answer:
+            steps.pop()
+        for step in steps:
+            self._tell_row(_row(step))
+        if self._answer is not None:
+            step = Step(self._answer)
+            ask = self._run.before_model([step])
+            self._tell_row(
+                _row(step) | {"monitors_fired": ask.fired, "metadata": {"fsm_state": ask.state, "is_answer": True}}
+            )
 
     def _tell_row(self, row: dict[str, Any]) -> None:
         if self._telemetry is not None:

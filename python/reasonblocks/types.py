@@ -14,3 +14,7 @@ class FSMState(str, enum.Enum):
     SLOW = "SLOW"
     SKIP = "SKIP"
     END = "END"
+
+
+STATES = {state.value: state for state in FSMState}
+"""Each state by its name: looked up with every call."""

@@ -70,13 +70,19 @@ async def test_a_second_prompt_begins_another_run():
     assert 3 in contexts(claude)
 
 
-async def test_a_failed_tool_is_an_error_and_a_broken_hook_is_nothing(monkeypatch):
-    watch = ReasonBlocks().claude_hooks()
+async def test_a_failed_tool_is_an_error_and_a_broken_hook_is_nothing(serve):
+    from conftest import healthy
+
+    server = serve(healthy)
+    watch = ReasonBlocks(base_url=server.url).claude_hooks(run_id="r")
     await watch.on_event({"hook_event_name": "UserPromptSubmit", "prompt": "x"}, None, None)
     failed = {"hook_event_name": "PostToolUseFailure", "tool_name": "Bash", "tool_input": {}, "error": "exit 1"}
     assert await watch.on_event(failed, "t", None) == {}
     assert await watch.on_event({"hook_event_name": "PostToolUse"}, "t", None) == {}
-    assert watch.session._untold[0].is_error
+    watch.session.finish()
+    watch.session.close()
+    rows = server.bodies("/monitor/runs/r/steps")
+    assert [row["is_error"] for row in rows if row.get("action") == "Bash"] == [True]
 
 
 async def test_the_run_is_told_step_by_step(serve):

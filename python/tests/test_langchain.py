@@ -268,7 +268,7 @@ def test_a_broken_engine_leaves_the_agent_alone(monkeypatch, caplog):
     monkeypatch.setattr("reasonblocks.middleware.Follower.new_steps", broken)
     assert run(model, mw)["messages"][-1].content == "I could not find it."
     monkeypatch.undo()
-    monkeypatch.setattr("reasonblocks.steering.SteeringSession._planned", broken)
+    monkeypatch.setattr("reasonblocks.steering.SteeringSession._plan", broken)
     model = ScriptedChat(script=looping(4))
     mw = ReasonBlocks().middleware()
     assert run(model, mw)["messages"][-1].content == "I could not find it."

@@ -233,3 +233,16 @@ def test_patterns_render_per_family():
 def test_meanings_are_compared_here():
     assert similarity("session expiry", "session token expiration") > 0.8
     assert similarity("session expiry", "paint the fence") < 0.1
+
+
+def test_a_step_whose_call_did_not_come_back_is_told_at_the_end(serve):
+    from conftest import healthy
+
+    server = serve(healthy)
+    session = ReasonBlocks(base_url=server.url).session(run_id="r")
+    session.end_step(session.begin_step())
+    session.begin_step(thought="I look.", action="read", observation="nothing")
+    session.__exit__(RuntimeError, RuntimeError("the model is away"), None)
+    rows = server.bodies("/monitor/runs/r/steps")
+    assert [row.get("action") for row in rows] == [None, "read"]
+    assert server.bodies("/monitor/runs/r/finish") == [{"outcome": "failure: RuntimeError"}]

@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use rb_engine::budget::Usage;
-use rb_engine::guidance::Query as EngineQuery;
+use rb_engine::guidance::{Found, Query as EngineQuery};
 use rb_engine::monitors::Reading as EngineReading;
 use rb_engine::record::Reply;
 use rb_engine::run::{Ask as EngineAsk, Plan as EnginePlan, Run as EngineRun, Stop};
@@ -115,14 +115,7 @@ impl Run {
         verdict: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Ask> {
         let verdict = verdict.map(verdict_of).transpose()?;
-        let steps: Vec<Bound<'_, Step>> =
-            steps.iter().map(Bound::cast_into).collect::<Result<_, _>>()?;
-        let steps: Vec<_> = steps.iter().map(|step| step.get().as_engine()).collect();
-        self.with(|run| match verdict {
-            Some(verdict) => run.before_model_judged(&steps, verdict),
-            None => run.before_model(&steps),
-        })
-        .map(|ask| Ask {
+        self.ask(steps, verdict).map(|ask| Ask {
             call: ask.call,
             state: ask.state.name(),
             difficulty: ask.difficulty,
@@ -136,22 +129,22 @@ impl Run {
     fn plan(&self, ask: &Ask, found: Option<&Bound<'_, PyDict>>, model_id: &str) -> PyResult<Plan> {
         let found = self::found(found)?;
         let ask = take(&ask.inner, "this `Ask` has been planned already; ask again")?;
-        let plan = self.with(|run| run.plan(ask, found, model_id))?;
-        Ok(Plan {
-            state: plan.ask().state.name(),
-            route: plan.route.clone(),
-            fragment: plan.fragment.as_ref().map(|fragment| fragment.as_str().to_owned()),
-            stop: plan.stop.map(stop_in_words),
-            inner: Mutex::new(Some(plan)),
-        })
+        self.with(|run| run.plan(ask, found, model_id)).map(Plan::of)
+    }
+
+    /// Both stages at once, for a host that looks nothing up and asks no server.
+    #[pyo3(signature = (steps: "list[Step]", model_id = ""))]
+    fn decide(&self, steps: &Bound<'_, PyList>, model_id: &str) -> PyResult<Plan> {
+        let ask = self.ask(steps, None)?;
+        self.with(|run| run.plan(ask, Found::NOTHING, model_id)).map(Plan::of)
     }
 
     /// Third stage, after the model has answered: what was planned has happened and counts.
     #[pyo3(signature = (
-        plan, *, timestamp = 0.0, model_id = None, tool_calls = vec![], tokens = 0, input_tokens = 0, output_tokens = 0,
+        plan, timestamp = 0.0, model_id = None, tool_calls = vec![], tokens = 0, input_tokens = 0, output_tokens = 0,
         cache_read_tokens = 0, latency_ms = 0.0,
     ))]
-    #[expect(clippy::too_many_arguments, reason = "keywords in Python, each with a default")]
+    #[expect(clippy::too_many_arguments, reason = "each has a default in Python")]
     fn record(
         &self,
         plan: &Plan,
@@ -214,6 +207,16 @@ impl Run {
 }
 
 impl Run {
+    fn ask(&self, steps: &Bound<'_, PyList>, verdict: Option<Verdict>) -> PyResult<EngineAsk> {
+        let steps: Vec<Bound<'_, Step>> =
+            steps.iter().map(Bound::cast_into).collect::<Result<_, _>>()?;
+        let steps: Vec<_> = steps.iter().map(|step| step.get().as_engine()).collect();
+        self.with(|run| match verdict {
+            Some(verdict) => run.before_model_judged(&steps, verdict),
+            None => run.before_model(&steps),
+        })
+    }
+
     /// A panic of the engine becomes an exception that a host can catch, and the run is not used again.
     fn with<T>(&self, act: impl FnOnce(&mut EngineRun) -> T) -> PyResult<T> {
         let broken = || {
@@ -255,6 +258,18 @@ impl Ask {
             .as_ref()
             .map(act)
             .ok_or_else(|| PyValueError::new_err("this `Ask` has been planned already"))
+    }
+}
+
+impl Plan {
+    fn of(plan: EnginePlan) -> Self {
+        Self {
+            state: plan.ask().state.name(),
+            route: plan.route.clone(),
+            fragment: plan.fragment.as_ref().map(|fragment| fragment.as_str().to_owned()),
+            stop: plan.stop.map(stop_in_words),
+            inner: Mutex::new(Some(plan)),
+        }
     }
 }
 

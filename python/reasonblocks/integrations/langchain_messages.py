@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from reasonblocks._engine import Step
+
+# A message is known by its `type`: asking for its class goes through pydantic's metaclass, several times a call.
+OF_MODEL = frozenset({"ai", "AIMessageChunk"})
+_OF_PERSON = frozenset({"human", "HumanMessageChunk"})
+_OF_TOOL = frozenset({"tool", "ToolMessageChunk"})
 
 
 class Follower:
@@ -14,37 +20,44 @@ class Follower:
 
     def __init__(self) -> None:
         self._last: str | None = None
+        self._at = 0
 
-    def new_steps(self, messages: Sequence[BaseMessage]) -> list[Step]:
+    def new_steps(self, messages: Sequence[Any]) -> list[Step]:
         """Give the steps since the last look.
 
         At the first look these are the turns since the user spoke last: earlier ones belong to earlier runs.
         """
-        new = self._unread(messages)
-        results = {message.tool_call_id: message for message in new if isinstance(message, ToolMessage)}
+        begin = self._unread(messages)
+        new = messages[begin:]
+        results = {message.tool_call_id: message for message in new if message.type in _OF_TOOL}
         steps: list[Step] = []
         said: list[str] = []
-        for message in new:
-            if isinstance(message, HumanMessage):
-                said.append(plain_text(message))
-            elif isinstance(message, AIMessage):
+        for at, message in enumerate(new, begin):
+            if message.type in OF_MODEL:
                 steps += _steps_of(message, results, "\n".join(said))
                 said = []
-                self._last = _key(message)
+                self._last, self._at = _key(message), at
+            elif message.type in _OF_PERSON:
+                said.append(plain_text(message))
         return steps
 
-    def _unread(self, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
+    def _unread(self, messages: Sequence[Any]) -> int:
+        """Where the new messages begin: after the turn read last, which mostly is where it was."""
+        if self._at < len(messages) and _key(messages[self._at]) == self._last:
+            return self._at + 1
         newest: int | None = None
         for at in range(len(messages) - 1, -1, -1):
             message = messages[at]
-            if isinstance(message, AIMessage):
+            if message.type in OF_MODEL:
                 if _key(message) == self._last:
-                    return messages[at + 1 :]
+                    return at + 1
                 newest = at if newest is None else newest
-            elif isinstance(message, HumanMessage) and self._last is None:
-                return messages[at + 1 :]
+            elif message.type in _OF_PERSON and self._last is None:
+                return at + 1
+        if self._last is None:
+            return 0
         # The turn read last is gone: the history was rewritten, and only the newest turn is surely new.
-        return messages if self._last is None else messages[newest:] if newest is not None else []
+        return len(messages) if newest is None else newest
 
 
 def _steps_of(turn: AIMessage, results: dict[str, ToolMessage], said: str) -> list[Step]:

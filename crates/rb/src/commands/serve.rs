@@ -1,7 +1,7 @@
 //! `rb serve`: the server, from its settings to its last request.
 
 use std::fmt::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anyhow::{Context as _, Result};
 use rb_server::{App, Shared};
@@ -61,14 +61,15 @@ pub(super) async fn asked_to_stop() {
 
 /// What to do next, on the screen of whoever started it.
 async fn greeting(app: &Shared, settings: &Settings, address: SocketAddr, is_new: bool) -> String {
-    let url = format!("http://{address}");
+    let url = format!("http://{}", reached_at(address));
+    let is_open = app.is_open().await;
     let version = env!("CARGO_PKG_VERSION");
     let kept = match settings.raw.database_url.as_str() {
         "" => harmless(&settings.data_dir.display().to_string()).into_owned(),
         _ => format!("in the database {}", harmless(&settings.place())),
     };
     let new = if is_new { " (new)" } else { "" };
-    let keys = if app.is_open().await {
+    let keys = if is_open {
         "none: open to everyone on this machine; `rb keys create` closes it".to_owned()
     } else {
         "needed: `Authorization: Bearer <key>`".to_owned()
@@ -92,17 +93,36 @@ async fn greeting(app: &Shared, settings: &Settings, address: SocketAddr, is_new
     }
     let _ = writeln!(text, "  API    {url}/docs");
     if is_new {
-        let _ = write!(
-            text,
-            "\nAn agent that uses the public SDK (`pip install reasonblocks`) needs one line more:\n\n\
-             {DIM}    export REASONBLOCKS_BASE_URL={url}\n    \
-             python -c 'import reasonblocks; print(reasonblocks.ReasonBlocks(api_key=\"rb_live_local\"))'{DIM:#}\n\n\
-             A step, posted by hand:\n\n\
-             {DIM}    curl -s {url}/v1/monitors/evaluate -H 'content-type: application/json' \\\n      \
-             -d '{{\"steps\": [{{\"thought\": \"Look again.\", \"action\": \"ls\", \"observation\": \"a.rs\"}}]}}'{DIM:#}\n"
-        );
+        text.push_str(&first_steps(&url, is_open));
     }
     text
+}
+
+/// Where somebody on this machine finds a server that listens here: one on all addresses is on the loopback, too.
+fn reached_at(mut address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        IpAddr::V4(_) | IpAddr::V6(_) => {}
+    }
+    address
+}
+
+/// What to paste after the first start. Where a key is needed, it is said where to put it.
+fn first_steps(url: &str, is_open: bool) -> String {
+    let (key, header) = if is_open {
+        ("rb_live_local", "")
+    } else {
+        ("<key>", " -H 'authorization: Bearer <key>'")
+    };
+    format!(
+        "\nAn agent that uses the public SDK (`pip install reasonblocks`) needs one line more:\n\n\
+         {DIM}    export REASONBLOCKS_BASE_URL={url}\n    \
+         python -c 'import reasonblocks; print(reasonblocks.ReasonBlocks(api_key=\"{key}\"))'{DIM:#}\n\n\
+         A step, posted by hand:\n\n\
+         {DIM}    curl -s {url}/v1/monitors/evaluate{header} -H 'content-type: application/json' \\\n      \
+         -d '{{\"steps\": [{{\"thought\": \"Look again.\", \"action\": \"ls\", \"observation\": \"a.rs\"}}]}}'{DIM:#}\n"
+    )
 }
 
 /// Logs go to standard error; `RB_LOG` says how much, as in `RB_LOG=debug`.
@@ -115,4 +135,30 @@ fn log(format: LogFormat) {
         LogFormat::Text => logs.with_target(false).try_init(),
         LogFormat::Json => logs.json().try_init(),
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_on_all_addresses_is_reached_at_the_loopback() {
+        for (listens, reached) in [
+            ("127.0.0.1:9000", "127.0.0.1:9000"),
+            ("0.0.0.0:9000", "127.0.0.1:9000"),
+            ("[::]:80", "[::1]:80"),
+            ("10.0.0.7:9000", "10.0.0.7:9000"),
+        ] {
+            assert_eq!(reached_at(listens.parse().unwrap()), reached.parse().unwrap());
+        }
+    }
+
+    #[test]
+    fn what_is_to_be_pasted_holds_a_key_where_one_is_needed() {
+        let open = first_steps("http://127.0.0.1:9000", true);
+        assert!(open.contains("rb_live_local") && !open.contains("authorization"), "{open}");
+        let keyed = first_steps("http://127.0.0.1:9000", false);
+        assert!(keyed.contains("api_key=\"<key>\""), "{keyed}");
+        assert!(keyed.contains("-H 'authorization: Bearer <key>'"), "{keyed}");
+    }
 }

@@ -24,14 +24,15 @@ pub(super) fn ours(upstream: SocketAddr) -> Result<Server> {
     Server::ours(&[("RB_UPSTREAM_ANTHROPIC", upstream.clone()), ("RB_UPSTREAM_OPENAI", upstream)])
 }
 
-/// nginx with one worker, connections to the provider kept open, nothing buffered to disk and nothing logged.
+/// nginx with one worker, in the very process that ends with the benchmark; connections to the provider are kept open,
+/// nothing is buffered to disk and nothing logged.
 pub(super) fn nginx(upstream: SocketAddr) -> Result<Server> {
     if !shell::succeeds(shell::program("nginx")?.arg("-v")) {
         python::apt(&["nginx-light"])?;
     }
     let (folder, address) = (fresh_folder("bench-nginx")?, free_address()?);
     let settings = format!(
-        "daemon off; worker_processes 1; pid {at}/pid; error_log stderr crit;\n\
+        "daemon off; master_process off; worker_processes 1; pid {at}/pid; error_log stderr crit;\n\
          events {{ worker_connections 4096; }}\n\
          http {{\n  access_log off; client_max_body_size 100m; client_body_buffer_size 4m;\n  \
          client_body_temp_path {at}/body; proxy_temp_path {at}/proxy; fastcgi_temp_path {at}/f; uwsgi_temp_path {at}/u; scgi_temp_path {at}/s;\n  \
