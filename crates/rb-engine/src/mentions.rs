@@ -3,7 +3,7 @@
 //! A *coined* name (an identifier, an id, a file with a number: anything with a digit, an underscore or a capital inside)
 //! is nearly always taken from somewhere; a plain word may be anybody's. So a coined name counts three times as much.
 
-use crate::seen::{SeenOnce, print_of};
+use crate::seen::{IN_NAME, PRINT_START, SeenOnce, print_with};
 
 /// Plain words weigh this much, coined names 1.
 const PLAIN: f64 = 1.0 / 3.0;
@@ -114,23 +114,34 @@ impl Once {
 /// Calls back with every name that is not in `once`: its fingerprint, and whether it is coined. Names are words of at least
 /// four characters, and of three with a digit among them. Numbers, also with a unit or an ending, are none. What belongs
 /// to the tool is none either: the keys of an object, the first word of a command.
+///
+/// Like [`each_name`](crate::seen::each_name), it is one pass with one look into a table for each byte.
 fn each_mention(text: &str, once: &mut Once, mut found: impl FnMut(u64, bool)) {
-    let in_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
-    let mut rest = text.as_bytes();
-    while let Some(starts_at) = rest.iter().position(|byte| in_word(*byte)) {
-        let (before, from) = rest.split_at(starts_at);
-        let length = from.iter().position(|byte| !in_word(*byte)).unwrap_or(from.len());
-        let (word, after) = from.split_at(length);
-        rest = after;
-        let digits = word.iter().filter(|byte| byte.is_ascii_digit()).count();
-        let is_name = word.len() >= if digits > 0 { 3 } else { 4 } && digits < word.len();
-        let is_number = word.len() < 5 && word.first().is_some_and(u8::is_ascii_digit);
-        if !is_name || is_number || is_of_tool(before, after) {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        if IN_NAME[usize::from(*byte)] == 0 {
+            at += 1;
             continue;
         }
-        let print = print_of(word.iter().map(u8::to_ascii_lowercase));
+        let starts_at = at;
+        let (mut print, mut digits) = (PRINT_START, 0);
+        while let Some(byte) = bytes.get(at)
+            && let small = IN_NAME[usize::from(*byte)]
+            && small != 0
+        {
+            print = print_with(print, small);
+            digits += usize::from(byte.is_ascii_digit());
+            at += 1;
+        }
+        let length = at - starts_at;
+        let is_name = length >= if digits > 0 { 3 } else { 4 } && digits < length;
+        let is_number = length < 5 && bytes[starts_at].is_ascii_digit();
+        if !is_name || is_number || is_of_tool(&bytes[..starts_at], &bytes[at..]) {
+            continue;
+        }
         if once.is_new(print) {
-            found(print, digits > 0 || is_coined(word));
+            found(print, digits > 0 || is_coined(&bytes[starts_at..at]));
         }
     }
 }

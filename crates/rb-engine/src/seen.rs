@@ -216,9 +216,9 @@ pub(crate) fn print_of(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(PRINT_START, print_with)
 }
 
-const PRINT_START: u64 = 0xcbf2_9ce4_8422_2325;
+pub(crate) const PRINT_START: u64 = 0xcbf2_9ce4_8422_2325;
 
-fn print_with(print: u64, byte: u8) -> u64 {
+pub(crate) fn print_with(print: u64, byte: u8) -> u64 {
     (print ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
 }
 
@@ -245,7 +245,7 @@ pub(crate) fn each_name(text: &str, mut found: impl FnMut(u64)) {
 }
 
 /// Bytes of names in lower case, and 0 for all others. Bytes beyond ASCII belong to words: no need to look closer.
-const IN_NAME: [u8; 256] = {
+pub(crate) const IN_NAME: [u8; 256] = {
     let mut table = [0; 256];
     let mut byte = 0_u8;
     loop {

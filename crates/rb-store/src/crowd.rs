@@ -6,6 +6,8 @@
 
 use std::time::{Duration, Instant};
 
+use tokio::sync::mpsc::Receiver;
+
 /// The mean is over about so many commits.
 const REMEMBERED: u32 = 8;
 
@@ -43,6 +45,15 @@ impl Crowd {
         let requests = u32::try_from(requests).unwrap_or(u32::MAX).max(1);
         let newest = now.saturating_duration_since(self.left) / requests;
         (self.gap / REMEMBERED * (REMEMBERED - 1)).saturating_add(newest / REMEMBERED)
+    }
+}
+
+/// Takes what came meanwhile, up to so many in all.
+pub(crate) fn fill<T>(batch: &mut Vec<T>, count_max: usize, queue: &mut Receiver<T>) {
+    while batch.len() < count_max
+        && let Ok(more) = queue.try_recv()
+    {
+        batch.push(more);
     }
 }
 

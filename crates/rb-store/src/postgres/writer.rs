@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::batch::{Touched, transact};
 use super::fault::{Sql, stopped};
 use super::session::Session;
-use crate::crowd::Crowd;
+use crate::crowd::{self, Crowd};
 use crate::{Change, Result, StoreError};
 
 /// Tasks that write. More of them make smaller transactions: with four, 64 clients had three quarters of the steps a
@@ -75,11 +75,7 @@ async fn serve(pool: Pool, mut requests: mpsc::Receiver<Request>) {
     while requests.recv_many(&mut batch, BATCH_MAX).await > 0 {
         if let Some(wait) = crowd.wait(batch.len(), Instant::now()) {
             tokio::time::sleep(wait).await;
-            while batch.len() < BATCH_MAX
-                && let Ok(more) = requests.try_recv()
-            {
-                batch.push(more);
-            }
+            crowd::fill(&mut batch, BATCH_MAX, &mut requests);
         }
         crowd.leaves(batch.len(), Instant::now());
         commit(&pool, std::mem::take(&mut batch)).await;

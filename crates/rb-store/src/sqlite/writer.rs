@@ -17,7 +17,7 @@ use super::heads::Heads;
 use super::migrate::{self, migrate};
 use super::reader::Job;
 use super::write;
-use crate::crowd::Crowd;
+use crate::crowd::{self, Crowd};
 use crate::{Change, Result, StoreError};
 
 /// Requests that may wait; further callers wait for a place.
@@ -114,11 +114,7 @@ fn serve(connection: &Connection, mut requests: mpsc::Receiver<Request>) {
     while requests.blocking_recv_many(&mut batch, BATCH_MAX) > 0 {
         if let Some(wait) = crowd.wait(batch.len(), Instant::now()) {
             thread::sleep(wait);
-            while batch.len() < BATCH_MAX
-                && let Ok(more) = requests.try_recv()
-            {
-                batch.push(more);
-            }
+            crowd::fill(&mut batch, BATCH_MAX, &mut requests);
         }
         crowd.leaves(batch.len(), Instant::now());
         let mut writes = Vec::new();
