@@ -203,6 +203,12 @@ impl Run {
         self.panel.heap_bytes() + thoughts
     }
 
+    /// The host calls the first step by this number, and those after it by the ones that follow, so that what is said
+    /// about steps uses the host's numbers. Without effect once there is a step.
+    pub fn begins_at(&mut self, index: u32) {
+        self.panel.begins_at(index);
+    }
+
     /// First stage. `new_steps` are those since the last model call: none before the first one, one after most
     /// turns, several where the model asked for several tools at once.
     pub fn before_model(&mut self, new_steps: &[Step<'_>]) -> Ask {

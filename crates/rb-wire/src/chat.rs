@@ -27,7 +27,14 @@ pub struct Chat<'a> {
     pub(crate) system: Option<Value<'a>>,
     /// What holds the messages: a list, or a single text.
     pub(crate) list: Option<Value<'a>>,
+    /// The answer that the request goes on from, where the provider keeps the conversation.
     pub(crate) previous: Option<Value<'a>>,
+    /// The name under which the provider keeps the conversation.
+    pub(crate) conversation: Option<Value<'a>>,
+    /// Anthropic's way to let the provider keep a conversation.
+    pub(crate) thread: Option<Value<'a>>,
+    /// The client does not want the answer to be kept.
+    pub(crate) is_unkept: bool,
     pub(crate) cache_key: Option<Value<'a>>,
     pub(crate) metadata: Option<Value<'a>>,
 }
@@ -56,6 +63,9 @@ impl<'a> Chat<'a> {
             system: None,
             list: None,
             previous: None,
+            conversation: None,
+            thread: None,
+            is_unkept: false,
             cache_key: None,
             metadata: None,
         };
@@ -76,6 +86,9 @@ impl<'a> Chat<'a> {
                 b"stream" => chat.is_stream = value.is_true(),
                 b"tools" | b"functions" => chat.has_tools |= value.items().next().is_some(),
                 b"previous_response_id" => chat.previous = Some(value),
+                b"conversation" => chat.conversation = Some(value),
+                b"store" => chat.is_unkept = !value.is_true(),
+                b"thread" => chat.thread = Some(value),
                 b"prompt_cache_key" => chat.cache_key = Some(value),
                 b"metadata" => chat.metadata = Some(value),
                 key if dialect.system.is_some_and(|name| name.as_bytes() == key) => {
@@ -124,12 +137,25 @@ impl<'a> Chat<'a> {
 
     /// The conversation is kept by the provider, and the request holds only what is new in it.
     pub fn is_stored_elsewhere(&self) -> bool {
-        self.previous.is_some_and(Value::is_string)
+        self.goes_on_from().is_some() || self.conversation_id().is_some()
     }
 
-    /// The answer that a request goes on from, where the provider keeps the conversation.
-    pub fn previous_response_id(&self) -> Option<Cow<'a, str>> {
-        self.previous.and_then(Value::text)
+    /// The id of the answer that a request goes on from, where the provider keeps the conversation.
+    pub fn goes_on_from(&self) -> Option<Cow<'a, str>> {
+        let of_thread = self.thread.and_then(|thread| thread.get("previous_message_id"));
+        self.previous.and_then(Value::text).or_else(|| of_thread.and_then(Value::text))
+    }
+
+    /// The name under which the provider keeps the conversation.
+    pub fn conversation_id(&self) -> Option<Cow<'a, str>> {
+        let conversation = self.conversation?;
+        conversation.text().or_else(|| conversation.get("id").and_then(Value::text))
+    }
+
+    /// The provider keeps the answer, so that the next request may hold only what is new.
+    pub fn is_kept(&self) -> bool {
+        let by_default = self.dialect.keeps_answers && !self.is_unkept;
+        by_default || self.thread.is_some() || self.is_stored_elsewhere()
     }
 
     /// The links of all messages, for comparing with the next request.

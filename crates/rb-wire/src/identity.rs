@@ -33,6 +33,10 @@ pub enum Source {
     ClaudeCode,
     /// The headers of Codex.
     Codex,
+    /// The headers of opencode, and of others that name their sessions alike.
+    Session,
+    /// `conversation` in the body: the provider keeps it under this name.
+    Conversation,
     /// `prompt_cache_key` in the body.
     CacheKey,
     /// `metadata.user_id` in the body.
@@ -56,11 +60,19 @@ pub fn run_name<'h>(
     }
     // A thread of Codex is one conversation; its session may hold several. Older ones know only the session.
     let of_codex = ["thread-id", "thread_id", "session-id", "session_id"];
+    let parent_session = named("x-parent-session-id");
     if let Some(id) = of_codex.into_iter().find_map(named) {
-        let parent = named("x-codex-parent-thread-id").map(str::to_owned);
+        let parent = named("x-codex-parent-thread-id").or(parent_session).map(str::to_owned);
         return Some(RunName { source: Source::Codex, id: id.to_owned(), parent });
     }
+    if let Some(id) = named("x-session-id") {
+        let parent = parent_session.map(str::to_owned);
+        return Some(RunName { source: Source::Session, id: id.to_owned(), parent });
+    }
     let chat = chat?;
+    if let Some(id) = chat.conversation_id().filter(|id| is_name(id)) {
+        return Some(alone(Source::Conversation, &id));
+    }
     if let Some(key) = chat.cache_key.and_then(Value::text).filter(|key| is_uuid(key)) {
         return Some(alone(Source::CacheKey, &key));
     }
@@ -124,7 +136,7 @@ mod tests {
     fn headers_name_the_run_before_the_body_does() {
         let body = r#"{"metadata":{"user_id":"{\"session_id\":\"u\"}"}}"#;
         let claude = ("x-claude-code-session-id", "s");
-        let cases: [(&[(&str, &str)], _); 9] = [
+        let cases: [(&[(&str, &str)], _); 12] = [
             (&[claude, ("x-reasonblocks-run-id", " r1 ")], Some((Source::Header, "r1", None))),
             (&[claude], Some((Source::ClaudeCode, "s", None))),
             (
@@ -141,6 +153,15 @@ mod tests {
                 &[("thread-id", "t"), ("x-codex-parent-thread-id", "p")],
                 Some((Source::Codex, "t", Some("p"))),
             ),
+            (
+                &[("session_id", "s"), ("x-session-id", "s"), ("x-parent-session-id", "p")],
+                Some((Source::Codex, "s", Some("p"))),
+            ),
+            (&[("x-session-id", "s")], Some((Source::Session, "s", None))),
+            (
+                &[("x-session-id", "s"), ("x-parent-session-id", "p")],
+                Some((Source::Session, "s", Some("p"))),
+            ),
             (&[("x-reasonblocks-run-id", "two words")], Some((Source::UserId, "u", None))),
             (&[], Some((Source::UserId, "u", None))),
         ];
@@ -154,6 +175,10 @@ mod tests {
         let key = |key: &str| format!(r#"{{"prompt_cache_key":"{key}"}}"#);
         check(&[], "openai-responses", &key(UUID), Some((Source::CacheKey, UUID, None)));
         check(&[], "openai-responses", &key("my-app-v1"), None);
+        for kept in [r#"{"conversation":"conv_1"}"#, r#"{"conversation":{"id":"conv_1"}}"#] {
+            let expected = Some((Source::Conversation, "conv_1", None));
+            check(&[], "openai-responses", kept, expected);
+        }
         let user =
             |user: &str| format!(r#"{{"metadata":{{"user_id":{}}}}}"#, crate::json::quoted(user));
         let old = format!("user_ab_account__session_{UUID}");

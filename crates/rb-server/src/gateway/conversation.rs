@@ -1,8 +1,10 @@
 //! What is remembered of a conversation between two of its requests, and what of that survives a restart.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use rb_store::StepRow;
+use rb_wire::answer::Answer;
 use rb_wire::chain::{Continuity, Link, Role};
 use rb_wire::chat::Chat;
 use rb_wire::steer::{Channel, Planted};
@@ -36,6 +38,12 @@ pub(super) struct Conversation {
     pub(super) switching: Switching,
     /// What requests beside the conversation used.
     pub(super) asides: Spend,
+    /// The newest answer, where the next request may go on from it without bringing it.
+    kept: Option<Box<Answer>>,
+    /// What the conversation is found by where the provider keeps it: the id of that answer.
+    pub(super) kept_head: String,
+    /// The answer that the newest request went on from.
+    went_on_from: Option<String>,
 }
 
 /// What a request is to the conversation that its run is known by.
@@ -90,8 +98,14 @@ struct KeptPlant {
 }
 
 impl Conversation {
-    /// How a request goes on from the newest one.
+    /// How a request goes on from the newest one. One that brings only what is new goes on as a whole.
     pub(super) fn continuity(&self, chat: &Chat<'_>) -> Continuity {
+        if chat.is_stored_elsewhere() && !self.is_empty() {
+            let is_same = self.went_on_from.as_deref() == chat.goes_on_from().as_deref();
+            let is_retry = matches!(&self.links, Known::All(links) if *links == chat.links());
+            let is_again = is_same && is_retry && self.kept.is_none();
+            return if is_again { Continuity::Retry } else { Continuity::Continues { from: 0 } };
+        }
         match &self.links {
             Known::All(links) => Continuity::between(links, &chat.links()),
             Known::Head { count: 0, .. } => Continuity::First,
@@ -110,8 +124,12 @@ impl Conversation {
     /// agent: they ask a small model for titles, topics and summaries, and let other agents work.
     pub(super) fn place(&self, chat: &Chat<'_>, is_of_harness: bool) -> Place {
         let continuity = self.continuity(chat);
-        // An agent works with tools; what comes from the same program without any is about the work.
-        if !chat.has_tools && (self.has_tools || (is_of_harness && self.is_empty())) {
+        // An agent works with tools; what comes from the same program without any is about the work. A provider that
+        // keeps the conversation may keep its tools, too.
+        if !chat.has_tools
+            && !chat.is_stored_elsewhere()
+            && (self.has_tools || (is_of_harness && self.is_empty()))
+        {
             return Place::Aside;
         }
         if chat.has_tools && !self.has_tools && !self.is_empty() && self.next_index <= 1 {
@@ -152,6 +170,7 @@ impl Conversation {
         *carry = self.carry.take().unwrap_or_else(|| match &self.links {
             Known::All(_) => Carry::default(),
             // After a restart, what lies before is read once more to know it again.
+            Known::Head { .. } if chat.is_stored_elsewhere() => Carry::default(),
             Known::Head { count, .. } => match continuity {
                 Continuity::Continues { from } => steps::carry_at(chat, from),
                 Continuity::First => Carry::default(),
@@ -160,12 +179,26 @@ impl Conversation {
                 }
             },
         });
+        if let Some(answer) = self.kept.take().filter(|_| chat.is_stored_elsewhere()) {
+            *carry = std::mem::take(carry).with_answer(&answer);
+        }
+        self.went_on_from = chat.goes_on_from().map(Cow::into_owned);
         self.links = Known::All(chat.links());
         self.model = chat.model().into_owned();
-        self.has_tools = chat.has_tools;
+        self.has_tools = chat.has_tools || (chat.is_stored_elsewhere() && self.has_tools);
         let new = steps::advance(chat, continuity, carry);
         self.carry = Some(new.carry.clone());
         new
+    }
+
+    /// The provider has answered and keeps the answer.
+    pub(super) fn answered(&mut self, answer: &Answer) {
+        self.kept = answer.is_complete.then(|| Box::new(answer.clone()));
+    }
+
+    /// The newest request brought only what was new, so the next one will.
+    pub(super) fn is_kept_elsewhere(&self) -> bool {
+        self.went_on_from.is_some()
     }
 
     /// The link of the newest message.
@@ -222,6 +255,9 @@ impl Conversation {
             latest: None,
             switching: kept.switching,
             asides: kept.asides,
+            kept: None,
+            kept_head: String::new(),
+            went_on_from: None,
         })
     }
 }

@@ -63,10 +63,14 @@ impl Conversations {
         lock(&self.held).remove(run);
     }
 
-    /// The run whose newest request is the beginning of this one.
+    /// The run whose newest request is the beginning of this one, or whose newest answer it goes on from.
     pub(super) async fn find(&self, app: &App, org: &str, chat: &Chat<'_>) -> Option<RunKey> {
-        let last = chat.messages.iter().rev().take(LOOKED_BACK);
-        let heads: Vec<String> = last.map(|message| head(message.link, &chat.model())).collect();
+        let heads: Vec<String> = if let Some(answer) = chat.goes_on_from() {
+            vec![answer_head(&answer)]
+        } else {
+            let last = chat.messages.iter().rev().take(LOOKED_BACK);
+            last.map(|message| head(message.link, &chat.model())).collect()
+        };
         let known = {
             let known = lock(&self.heads);
             heads.iter().find_map(|head| known.get(&(org.to_owned(), head.clone())).cloned())
@@ -96,6 +100,11 @@ impl Conversations {
 /// What a conversation is found again by. The model is part of it: the same words to another model are another run.
 pub(super) fn head(link: Link, model: &str) -> String {
     format!("{link}/{model}")
+}
+
+/// The same for one that the provider keeps.
+pub(super) fn answer_head(answer: &str) -> String {
+    format!("answer/{answer}")
 }
 
 fn forget_older_half(all: &mut HashMap<RunKey, Held>) {

@@ -59,7 +59,7 @@ async fn route(app: &Shared, name: &str, before: &str, request: Request) -> Repl
             .into_response();
     };
     let path = request.uri().path();
-    let path = path.strip_prefix(before).unwrap_or(path).to_owned();
+    let path = upstream.path_of(path.strip_prefix(before).unwrap_or(path)).into_owned();
     let dialect = upstream.dialect_of(&path).filter(|_| request.method() == hyper::Method::POST);
     let caller = match caller(app, request.headers()).await {
         Ok(caller) => caller,

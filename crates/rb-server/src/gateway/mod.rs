@@ -193,7 +193,7 @@ impl Gateway {
             return Named {
                 run: key(run_id(name.source, &name.id)),
                 parent: name.parent.map(|parent| run_id(name.source, &parent)).unwrap_or_default(),
-                is_of_harness: name.source == Source::ClaudeCode,
+                is_of_harness: matches!(name.source, Source::ClaudeCode | Source::Session),
             };
         }
         let run = match self.conversations.find(app, org, chat).await {
@@ -324,6 +324,8 @@ fn run_id(source: Source, id: &str) -> String {
         Source::Header => id.to_owned(),
         Source::ClaudeCode => format!("claude-code:{id}"),
         Source::Codex => format!("codex:{id}"),
+        Source::Session => format!("session:{id}"),
+        Source::Conversation => format!("conversation:{id}"),
         Source::CacheKey => format!("cache-key:{id}"),
         Source::UserId => format!("user-id:{id}"),
     }

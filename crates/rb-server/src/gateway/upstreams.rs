@@ -1,5 +1,7 @@
 //! Where requests go: one row an upstream, by the beginning of the path.
 
+use std::borrow::Cow;
+
 use axum::http::Uri;
 use axum::http::uri::{Authority, PathAndQuery, Scheme};
 use rb_wire::dialects::{self, Dialect};
@@ -59,6 +61,14 @@ impl Upstream {
         let path = parts.path_and_query.map(|path| path.path().to_owned()).unwrap_or_default();
         let path = path.trim_end_matches('/').to_owned();
         Ok(Self { name: raw.name.clone(), dialect, scheme, authority, path })
+    }
+
+    /// A path as the provider knows it. Clients of Anthropic disagree whether the base address they are given ends in
+    /// `/v1`, so it may be left out there; those of OpenAI agree that it does.
+    pub(crate) fn path_of<'p>(&self, path: &'p str) -> Cow<'p, str> {
+        let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+        let is_short = self.name == "anthropic" && matches!(first, "messages" | "models" | "files");
+        if is_short { Cow::Owned(format!("/v1{path}")) } else { Cow::Borrowed(path) }
     }
 
     /// The dialect of a request to that path, if it is one that can be read.
@@ -141,6 +151,22 @@ mod tests {
             assert_eq!(upstream.uri(path, query).unwrap().to_string(), uri);
         }
         assert!(all.find("other").is_none());
+    }
+
+    #[test]
+    fn the_version_may_be_left_out_where_clients_do() {
+        let all = Upstreams::new("http://a", "http://o", &further()).unwrap();
+        let cases = [
+            ("anthropic", "/messages", "/v1/messages"),
+            ("anthropic", "/messages/count_tokens", "/v1/messages/count_tokens"),
+            ("anthropic", "/v1/messages", "/v1/messages"),
+            ("anthropic", "/api/hello", "/api/hello"),
+            ("openai", "/chat/completions", "/chat/completions"),
+            ("local", "/chat/completions", "/chat/completions"),
+        ];
+        for (name, path, expected) in cases {
+            assert_eq!(all.find(name).unwrap().path_of(path), expected, "{name} {path}");
+        }
     }
 
     #[test]

@@ -305,7 +305,8 @@ impl Here<'_> {
             changed(self.incoming, gateway, self.chat, &conversation, text.as_deref(), route);
         drop(conversation);
         let is_continued = matches!(continuity, Continuity::Continues { .. } | Continuity::Retry);
-        let step = Watched::step(self.incoming, row, made, served, is_continued);
+        let step =
+            Watched::step(self.incoming, row, made, served, is_continued).kept(self.chat.is_kept());
         Some(Decided::So(Verdict::Watched(Box::new(step.with_words(words)))))
     }
 
@@ -347,9 +348,12 @@ impl Here<'_> {
         let mut conversation = lock(self.conversation);
         let mut carry = Carry::default();
         let new = conversation.take(self.chat, continuity, &mut carry);
-        let head = head(conversation.newest(), &self.chat.model());
-        self.app.gateway.conversations.note_head(self.run, &conversation.head, &head);
-        conversation.head = head;
+        // What the provider keeps is found by its answers.
+        if !self.chat.is_stored_elsewhere() {
+            let head = head(conversation.newest(), &self.chat.model());
+            self.app.gateway.conversations.note_head(self.run, &conversation.head, &head);
+            conversation.head = head;
+        }
         let mut rows = Vec::new();
         for step in &new.steps {
             rows.push(row_of(self.run, step, conversation.next_index));

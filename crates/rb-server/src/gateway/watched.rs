@@ -11,7 +11,7 @@ use rb_wire::usage::TokenUse;
 use serde_json::Value;
 
 use super::budgets::Spend;
-use super::conversations::lock;
+use super::conversations::{answer_head, lock};
 use super::ledger::{Cause, Request};
 use super::watch::Incoming;
 use crate::app::Shared;
@@ -33,6 +33,10 @@ pub(super) struct Change {
 }
 
 /// A request on its way.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about one request, each asked for by name"
+)]
 pub(super) struct Watched {
     /// What goes out, where it is not what came.
     pub(super) body: Option<Bytes>,
@@ -52,6 +56,8 @@ pub(super) struct Watched {
     planted: Option<Planted>,
     is_steered: bool,
     is_continued: bool,
+    /// The provider keeps the answer, and the next request may go on from it without bringing it.
+    is_kept: bool,
     begun: Instant,
 }
 
@@ -77,8 +83,14 @@ impl Watched {
             planted: change.planted,
             is_steered: change.is_steered,
             is_continued,
+            is_kept: false,
             begun: Instant::now(),
         }
+    }
+
+    /// The same where the provider keeps the answer.
+    pub(super) fn kept(self, is_kept: bool) -> Self {
+        Self { is_kept, ..self }
     }
 
     /// The same with what people say to the agent.
@@ -171,6 +183,7 @@ impl Watched {
         row.cost_usd += usd;
         row.model = model;
         self.note_answer(&answer, is_whole);
+        self.note_kept(&app, &answer).await;
         self.note_cache(&app, &usage, &tokens, usd).await;
         self.keep_row(&app).await;
     }
@@ -187,6 +200,29 @@ impl Watched {
         metadata.remove("is_cut_off");
         if !is_whole || !answer.is_complete {
             metadata.insert("is_cut_off".to_owned(), Value::from(true));
+        }
+    }
+
+    /// Remembers an answer that the next request may go on from.
+    async fn note_kept(&self, app: &Shared, answer: &Answer) {
+        if !self.is_kept || answer.id.is_empty() {
+            return;
+        }
+        let run = &self.row.run;
+        let Some(conversation) = app.gateway.conversations.of(app, run).await else { return };
+        let is_found_by_it = {
+            let mut conversation = lock(&conversation);
+            conversation.answered(answer);
+            let head = answer_head(&answer.id);
+            app.gateway.conversations.note_head(run, &conversation.kept_head, &head);
+            conversation.kept_head.clone_from(&head);
+            if conversation.is_kept_elsewhere() {
+                conversation.head = head;
+            }
+            conversation.is_kept_elsewhere()
+        };
+        if is_found_by_it {
+            app.gateway.save(app, run, &conversation).await;
         }
     }
 

@@ -27,8 +27,9 @@ pub(crate) struct Live {
     /// The index of the newest step.
     newest: Option<u32>,
     names: Names,
-    /// Steps the engine has seen.
+    /// Steps the engine has seen, and the index of the first of them.
     seen: u32,
+    begun_at: u32,
     /// How often the run was changed when this was its state: a change by another node is noticed by it.
     pub(crate) version: u64,
     /// Whether the store knows the run.
@@ -49,6 +50,7 @@ impl Live {
             newest: None,
             names: Names::default(),
             seen: 0,
+            begun_at: 0,
             version: row.map_or(0, |row| row.version),
             is_known: row.is_some(),
             is_finished: row.is_some_and(|row| row.finished_ms.is_some()),
@@ -205,7 +207,11 @@ impl Live {
         self.newest = Some(row.step_index);
         match step_of(row) {
             Some(step) => {
-                self.names.note(self.seen, row.step_index);
+                if self.seen == 0 {
+                    self.run.begins_at(row.step_index);
+                    self.begun_at = row.step_index;
+                }
+                self.names.note(self.begun_at.saturating_add(self.seen), row.step_index);
                 self.seen = self.seen.saturating_add(1);
                 self.run.before_model(&[step])
             }
@@ -274,7 +280,7 @@ pub(crate) fn is_same_step(a: &StepRow, b: &StepRow) -> bool {
     step_of(a) == step_of(b)
 }
 
-/// How the engine's positions are called outside: rows of first calls have an index and are no steps.
+/// How the engine's positions are called outside: later indices may leave some out.
 #[derive(Default)]
 struct Names(Vec<(u32, u32)>);
 

@@ -16,6 +16,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     channels: &[Channel::SystemMessage, Channel::TextBlock],
     list: "messages",
     system: Some("system"),
+    keeps_answers: false,
     read,
     on_event,
     on_body,

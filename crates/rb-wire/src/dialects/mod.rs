@@ -36,6 +36,8 @@ pub struct Dialect {
     pub(crate) list: &'static str,
     /// The field that holds the system prompt; `None` where it is a message.
     pub(crate) system: Option<&'static str>,
+    /// The provider keeps answers unless it is told not to, and requests may go on from them.
+    pub(crate) keeps_answers: bool,
     /// What a message says.
     pub(crate) read: for<'a> fn(Value<'a>, &mut Vec<Part<'a>>),
     /// What an event of a streamed answer tells.

@@ -16,6 +16,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     channels: &[Channel::DeveloperMessage, Channel::SystemMessage, Channel::UserMessage],
     list: "messages",
     system: None,
+    keeps_answers: false,
     read,
     on_event,
     on_body,

@@ -21,6 +21,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     channels: &[Channel::DeveloperMessage, Channel::SystemMessage, Channel::UserMessage],
     list: "input",
     system: Some("instructions"),
+    keeps_answers: true,
     read,
     on_event,
     on_body,

@@ -6,7 +6,7 @@
 use rb_engine::guidance::fragment::FRAGMENT_MARK;
 
 /// Texts of a harness that stand between a tag and its end; a person's words may follow.
-const TAGS: [&str; 12] = [
+const TAGS: [&str; 14] = [
     "system-reminder",
     "environment_context",
     "environment_details",
@@ -17,13 +17,20 @@ const TAGS: [&str; 12] = [
     "local-command-caveat",
     "local-command-stdout",
     "command-message",
+    "command-name",
+    "command-args",
     "task-notification",
     "INSTRUCTIONS",
 ];
 
 /// How texts begin that are of a harness as a whole.
-const OPENINGS: [&str; 3] =
-    [FRAGMENT_MARK, "# AGENTS.md instructions", "[Request interrupted by user"];
+const OPENINGS: [&str; 5] = [
+    FRAGMENT_MARK,
+    "# AGENTS.md instructions",
+    "[Request interrupted by user",
+    "This is the Qwen Code. We are setting up the context",
+    "This is the Gemini CLI. We are setting up the context",
+];
 
 /// Surroundings that an editor puts before a person's words, and the heading that ends them.
 const SURROUNDINGS: (&str, &str) = ("# Context from my IDE setup:", "## My request for Codex:");
@@ -51,10 +58,10 @@ pub(super) fn own_words(text: &str) -> &str {
     }
 }
 
-/// A reminder may be glued to the end of what a person wrote.
-fn without_reminder_behind(text: &str) -> &str {
+/// A reminder may be glued to the end of what a person wrote, or of what a tool answered.
+pub(super) fn without_reminder_behind(text: &str) -> &str {
     let (open, close) = ("<system-reminder>", "</system-reminder>");
-    match (text.ends_with(close), text.rfind(open)) {
+    match (text.trim_end().ends_with(close), text.rfind(open)) {
         (true, Some(at)) => text[..at].trim_end(),
         _ => text,
     }
@@ -74,6 +81,7 @@ mod tests {
                 "hi",
             ),
             ("hi\n<system-reminder>a</system-reminder>", "hi"),
+            ("<command-name>/compact</command-name>\n<command-args></command-args>", ""),
             ("<environment_context>\n<cwd>/w</cwd>\n</environment_context>", ""),
             ("<environment_context>cut off", ""),
             ("# AGENTS.md instructions for /w\n\n<INSTRUCTIONS>x</INSTRUCTIONS>", ""),

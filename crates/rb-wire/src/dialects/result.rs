@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::person::without_reminder_behind;
 use crate::json::Value;
 
 /// How deep blocks may hold blocks.
@@ -16,8 +17,13 @@ pub(super) fn text(value: Option<Value<'_>>) -> (Cow<'_, str>, bool) {
         Ok([only]) => only,
         Err(several) => Cow::Owned(several.join("\n")),
     };
-    match wrapped(&text).or_else(|| reported(&text)) {
+    let bare = without_reminder_behind(&text);
+    match wrapped(bare).or_else(|| reported(bare)).or_else(|| listed(bare)) {
         Some((inner, failed)) => (Cow::Owned(inner), failed),
+        // A reminder alone is all that came back.
+        None if bare.len() < text.len() && !bare.is_empty() => {
+            (Cow::Owned(bare.to_owned()), found.failed)
+        }
         None => (text, found.failed),
     }
 }
@@ -97,6 +103,23 @@ pub(crate) fn reported(text: &str) -> Option<(String, bool)> {
     Some((said.to_owned(), failed))
 }
 
+/// What a command put out, from the list that Gemini CLI and Qwen Code make of it. Its last lines hold the number of a
+/// process, so that the same output would never look the same.
+fn listed(text: &str) -> Option<(String, bool)> {
+    let (_, rest) = text.strip_prefix("Command: ")?.split_once("\nDirectory: ")?;
+    let (_, rest) = rest.split_once("\nOutput: ")?;
+    let (output, rest) = rest.rsplit_once("\nError: ")?;
+    let (error, rest) = rest.split_once("\nExit Code: ")?;
+    let code = rest.lines().next().unwrap_or_default().trim();
+    let said = |text: &str| !matches!(text.trim(), "" | "(none)" | "(empty)");
+    let texts: Vec<&str> = [output, error].into_iter().filter(|text| said(text)).collect();
+    let failed = said(code) && code != "0";
+    if texts.is_empty() {
+        return Some((format!("Exit Code: {code}"), failed));
+    }
+    Some((texts.join("\n"), failed))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,6 +185,37 @@ mod tests {
             (r#""Exit code: 1\nmine""#, "Exit code: 1\nmine", false),
             ("null", "", false),
             ("7", "", false),
+        ];
+        for (json, expected, failed) in cases {
+            let value = Value::parse(json.as_bytes());
+            assert_eq!(text(value), (Cow::Borrowed(expected), failed), "{json}");
+        }
+    }
+
+    #[test]
+    fn what_harnesses_put_around_an_output_is_no_part_of_it() {
+        let cases = [
+            (
+                r#""Command: make\nDirectory: (root)\nOutput: one\ntwo\nError: (none)\nExit Code: 2\nSignal: (none)\nProcess Group PGID: 4711""#,
+                "one\ntwo",
+                true,
+            ),
+            (
+                r#""Command: true\nDirectory: (root)\nOutput: (empty)\nError: (none)\nExit Code: 0\nSignal: (none)\nBackground PIDs: (none)\nProcess Group PGID: 4712""#,
+                "Exit Code: 0",
+                false,
+            ),
+            (r#""Command: mine""#, "Command: mine", false),
+            (
+                r#""nothing found\n\n<system-reminder>\nbe brief\n</system-reminder>\n""#,
+                "nothing found",
+                false,
+            ),
+            (
+                r#""<system-reminder>the file is empty</system-reminder>""#,
+                "<system-reminder>the file is empty</system-reminder>",
+                false,
+            ),
         ];
         for (json, expected, failed) in cases {
             let value = Value::parse(json.as_bytes());

@@ -8,6 +8,8 @@ mod budgets;
 mod chaos;
 /// A client that keeps every byte.
 mod client;
+/// Conversations that the provider keeps.
+mod kept;
 /// Requests begin with the ones before.
 mod prefix;
 /// Models that are changed.
