@@ -55,5 +55,7 @@ pub mod transcripts;
 pub mod usage;
 
 mod json;
+/// Calls that are written into the text.
+mod spoken;
 
 pub use json::{Malformed, Span};

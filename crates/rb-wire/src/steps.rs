@@ -10,7 +10,7 @@
 //! its id, tool and argument, a thought by its words.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use rapidhash::v3::rapidhash_v3;
 
@@ -18,6 +18,7 @@ use crate::answer::{Answer, AskedCall, push};
 use crate::chain::Continuity;
 use crate::chat::Chat;
 use crate::dialects::Part;
+use crate::spoken;
 use crate::transcripts::{RunInput, RunStep};
 
 /// Of each text that waits for the next request, this much is kept.
@@ -91,7 +92,7 @@ pub fn advance<'a>(chat: &Chat<'a>, continuity: Continuity, carry: &'a Carry) ->
 
 /// Reads the messages from `from` on, after what was carried from the request before.
 pub fn read<'a>(chat: &Chat<'a>, from: usize, carry: &'a Carry) -> NewSteps<'a> {
-    let (done, mut next) = fold(chat, from, 0, Turn::resume(carry));
+    let (done, mut next) = fold(chat, from, Turn::resume(carry));
     next.given.clone_from(&carry.given);
     for done in &done {
         next.given.note(done.mark);
@@ -101,13 +102,23 @@ pub fn read<'a>(chat: &Chat<'a>, from: usize, carry: &'a Carry) -> NewSteps<'a> 
 
 /// Reads a history that is another from message `at` on. Only steps that were not given before are new.
 fn reread<'a>(chat: &Chat<'a>, at: usize, carry: &Carry) -> NewSteps<'a> {
-    let (done, mut next) = fold(chat, 0, at, Turn::default());
+    let (done, mut next) = fold(chat, 0, Turn::default());
     next.given.clone_from(&carry.given);
+    // What was given three times is known three times, so that the fourth time is new.
+    let mut known: HashMap<u64, u32> = HashMap::new();
+    for mark in &carry.given.0 {
+        *known.entry(*mark).or_default() += 1;
+    }
     let mut steps = Vec::new();
     // The summary that opens a compacted history is new, even where the turn behind it is not.
     let mut summary = Cow::Borrowed("");
-    for (number, Done { mut step, mark }) in done.into_iter().enumerate() {
-        if carry.given.0.contains(&mark) {
+    for (number, Done { mut step, mark, message }) in done.into_iter().enumerate() {
+        let is_known = known.get_mut(&mark).is_some_and(|left| {
+            let is_left = *left > 0;
+            *left = left.saturating_sub(1);
+            is_left
+        });
+        if is_known || message < at {
             if number == 0 && at == 0 {
                 summary = step.user_input;
             }
@@ -137,29 +148,30 @@ pub fn carry_at(chat: &Chat<'_>, at: usize) -> Carry {
     read(&earlier, 0, &Carry::default()).carry
 }
 
-/// Takes the messages from `from` on, and keeps the steps that end in message `kept_from` or behind it.
-fn fold<'a>(
-    chat: &Chat<'a>,
-    from: usize,
-    kept_from: usize,
-    mut turn: Turn<'a>,
-) -> (Vec<Done<'a>>, Carry) {
+/// Takes the messages from `from` on.
+fn fold<'a>(chat: &Chat<'a>, from: usize, mut turn: Turn<'a>) -> (Vec<Done<'a>>, Carry) {
     let (mut done, mut parts) = (Vec::new(), Vec::new());
     for (at, message) in chat.messages.iter().enumerate().skip(from) {
         chat.read(message, &mut parts);
+        let ended = done.len();
         parts.drain(..).for_each(|part| turn.take(part, &mut done));
-        if at < kept_from {
-            done.clear();
+        for done in &mut done[ended..] {
+            done.message = at;
         }
     }
+    let ended = done.len();
     let carry = turn.end(&mut done);
+    for done in &mut done[ended..] {
+        done.message = chat.messages.len();
+    }
     (done, carry)
 }
 
-/// A step that is over, and what it is known by.
+/// A step that is over, what it is known by, and the message with which it was over.
 struct Done<'a> {
     step: RunStep<'a>,
     mark: u64,
+    message: usize,
 }
 
 #[derive(Default)]
@@ -207,6 +219,7 @@ impl<'a> Turn<'a> {
 
     fn take(&mut self, part: Part<'a>, steps: &mut Vec<Done<'a>>) {
         match part {
+            Part::Said(text) if self.is_spoken_answer(&text) => {}
             Part::Said(text) => self.said_since.push(text),
             Part::Thought(text) => {
                 self.begin_another_if_over(steps);
@@ -228,6 +241,23 @@ impl<'a> Turn<'a> {
                 }
             }
         }
+    }
+
+    /// Takes words on the user's side as what came back from a call that the model wrote into its text.
+    fn is_spoken_answer(&mut self, text: &str) -> bool {
+        if self.thoughts.is_empty() || !self.calls.is_empty() || self.is_answered() {
+            return false;
+        }
+        let Some((answer, failed)) = spoken::answer(text) else { return false };
+        let Some(call) = spoken::call(&self.thoughts.join("\n\n")) else { return false };
+        self.thoughts = if call.thought.is_empty() { vec![] } else { vec![call.thought.into()] };
+        self.calls.push(Call {
+            id: Cow::Borrowed(""),
+            tool: call.tool.into(),
+            input: RunInput::Text(call.input.into()),
+            answer: Some((answer.to_owned().into(), failed)),
+        });
+        true
     }
 
     fn is_begun(&self) -> bool {
@@ -258,7 +288,7 @@ impl<'a> Turn<'a> {
         };
         if self.calls.is_empty() {
             let mark = rapidhash_v3(first.thought.as_bytes());
-            steps.push(Done { step: first, mark });
+            steps.push(Done { step: first, mark, message: 0 });
             return;
         }
         for call in self.calls {
@@ -267,7 +297,7 @@ impl<'a> Turn<'a> {
             let base = std::mem::take(&mut first);
             let step =
                 RunStep { tool: call.tool, input: call.input, observation, is_error, ..base };
-            steps.push(Done { step, mark });
+            steps.push(Done { step, mark, message: 0 });
         }
     }
 

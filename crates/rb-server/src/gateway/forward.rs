@@ -185,16 +185,22 @@ async fn send(
         headers::add_beta(&mut with_beta, beta);
     }
     let answer = app.gateway.upward.request(up(parts, with_beta, changed)).await?;
-    if answer.status() != StatusCode::BAD_REQUEST {
+    if !may_be_ours(answer.status()) {
         return Ok(answer);
     }
     let plain = app.gateway.upward.request(up(parts, passed, body.clone())).await?;
-    if plain.status() != StatusCode::BAD_REQUEST
+    if !may_be_ours(plain.status())
         && let Some(watched) = watched
     {
         watched.refused(app).await;
     }
     Ok(plain)
+}
+
+/// The request may have been refused for what we changed in it: a role or a block that is not known there, a model that
+/// is not there or not for this key, a length.
+fn may_be_ours(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 400 | 403 | 404 | 413 | 422)
 }
 
 fn up(parts: &Parts, passed: HeaderMap, body: Bytes) -> hyper::Request<Up> {

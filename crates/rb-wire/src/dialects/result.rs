@@ -53,7 +53,7 @@ impl<'a> Found<'a> {
                 b"text" | b"title" | b"url" | b"stdout" | b"stderr" | b"logs" | b"error_code"
                 | b"message" | b"content" => self.look(member, depth + 1),
                 b"type" => self.failed |= member.inside().ends_with(b"_error"),
-                b"return_code" | b"exit_code" => {
+                b"return_code" | b"returncode" | b"exit_code" => {
                     self.failed |= member.number().is_some_and(|code| code != 0);
                 }
                 b"outcome" => {
@@ -67,13 +67,15 @@ impl<'a> Found<'a> {
     }
 }
 
-/// What stands in the wrapping that Codex puts around the output of a command: `{"output", "metadata": {"exit_code"}}`.
+/// What stands in the wrapping that Codex puts around the output of a command, `{"output", "metadata": {"exit_code"}}`,
+/// or mini-swe-agent, `{"returncode", "output"}`.
 fn wrapped(text: &str) -> Option<(String, bool)> {
-    if !text.starts_with("{\"output\":") {
+    if !["{\"output\":", "{\"returncode\":"].iter().any(|opening| text.starts_with(opening)) {
         return None;
     }
     let value = Value::parse(text.as_bytes())?;
-    let code = value.get("metadata")?.get("exit_code")?.number()?;
+    let of_codex = value.get("metadata").and_then(|about| about.get("exit_code"));
+    let code = of_codex.or_else(|| value.get("returncode"))?.number()?;
     Some((value.get("output")?.text()?.into_owned(), code != 0))
 }
 
@@ -206,6 +208,11 @@ mod tests {
                 false,
             ),
             (r#""Command: mine""#, "Command: mine", false),
+            (
+                r#""{\"returncode\": 1, \"output\": \"no such file\", \"exception_info\": \"\"}""#,
+                "no such file",
+                true,
+            ),
             (
                 r#""nothing found\n\n<system-reminder>\nbe brief\n</system-reminder>\n""#,
                 "nothing found",

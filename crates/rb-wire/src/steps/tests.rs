@@ -363,3 +363,65 @@ fn a_step_is_given_once_whatever_the_client_rewrites() {
     user="A summary of what was before." thought="Done."
     "#);
 }
+
+/// A person's side changes at its end with every request, as where a note on the surroundings stands there.
+#[test]
+fn what_is_done_again_is_a_step_again_though_the_end_is_rewritten() {
+    let says = r#"{"role":"assistant","content":"I look again."}"#;
+    let told = r#"{"role":"user","content":"nothing"}"#;
+    let note = |at: u32| format!(r#"{{"role":"user","content":"It is {at} o'clock."}}"#);
+    let mut history = vec![TASK.to_owned()];
+    let mut requests = vec![];
+    for at in 0..4 {
+        requests.push([history.clone(), vec![note(at)]].concat());
+        history.extend([says, told].map(str::to_owned));
+    }
+    let requests: Vec<Vec<&str>> =
+        requests.iter().map(|request| request.iter().map(String::as_str).collect()).collect();
+    let requests: Vec<&[&str]> = requests.iter().map(Vec::as_slice).collect();
+    let story = check_requests(&requests);
+    assert_eq!(story.matches("thought=\"I look again.\"").count(), 3, "{story}");
+}
+
+#[test]
+fn calls_that_are_written_into_the_text_are_calls() {
+    let spoken = |said: &str, back: &str| {
+        let said = format!(r#"{{"role":"assistant","content":{}}}"#, crate::json::quoted(said));
+        let back = format!(r#"{{"role":"user","content":{}}}"#, crate::json::quoted(back));
+        check_requests(&[&[TASK, &said, &back]])
+    };
+    let story = [
+        spoken(
+            "Thought: I search.\nAction: search\nAction Input: {'query': 'x'}",
+            "Observation: no match",
+        ),
+        spoken(
+            "THOUGHT: I search.\n\n```mswea_bash_command\ngrep x .\n```",
+            "<returncode>1</returncode>\n<output>\nnone\n</output>",
+        ),
+        spoken(
+            "Thought: I search.\n<code>\nprint(search('x'))\n</code>\nCalling tools:\n[{'id': 'call_2', 'type': 'function', 'function': {'name': 'python_interpreter', 'arguments': 'print(1)'}}]",
+            "Observation:\nExecution logs:\nno match",
+        ),
+        spoken(
+            "I search.\nCalling tools:\n[{'id': 'call_17', 'type': 'function', 'function': {'name': 'search', 'arguments': {'query': 'x'}}}]",
+            "Observation:\nno match",
+        ),
+        spoken("I have an observation of my own.", "Observation: mine"),
+        spoken("Which of them?", "the first"),
+    ];
+    insta::assert_snapshot!(story.concat(), @r#"
+    First
+    user="go" thought="I search." tool="search" text="{'query': 'x'}" observation="no match"
+    First
+    user="go" thought="I search." tool="bash" text="grep x ." observation="none" ERROR
+    First
+    user="go" thought="I search." tool="python" text="print(search('x'))" observation="Execution logs:\nno match"
+    First
+    user="go" thought="I search." tool="search" text="{'query': 'x'}" observation="no match"
+    First
+    user="go" thought="I have an observation of my own."
+    First
+    user="go" thought="Which of them?"
+    "#);
+}

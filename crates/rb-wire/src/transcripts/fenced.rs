@@ -2,21 +2,21 @@
 
 /// A piece of code in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Fenced<'a> {
+pub(crate) struct Fenced<'a> {
     /// The word behind the opening fence; may be empty.
-    pub(super) language: &'a str,
-    pub(super) code: &'a str,
+    pub(crate) language: &'a str,
+    pub(crate) code: &'a str,
     /// What stands before the fence.
-    pub(super) before: &'a str,
+    pub(crate) before: &'a str,
 }
 
 /// The first piece of code that is closed.
-pub(super) fn fenced(text: &str) -> Option<Fenced<'_>> {
+pub(crate) fn fenced(text: &str) -> Option<Fenced<'_>> {
     all_fenced(text).next()
 }
 
 /// All pieces of code that are closed.
-pub(super) fn all_fenced(text: &str) -> impl Iterator<Item = Fenced<'_>> {
+pub(crate) fn all_fenced(text: &str) -> impl Iterator<Item = Fenced<'_>> {
     let mut at = 0;
     let mut open: Option<(usize, usize, &str)> = None;
     text.split_inclusive('\n').filter_map(move |line| {

@@ -46,7 +46,7 @@ mod complaint;
 /// The documents of a text.
 mod desk;
 /// Code between fences.
-mod fenced;
+pub(crate) mod fenced;
 /// What attributes mean.
 mod genai;
 /// The beginning of a file.

@@ -62,18 +62,20 @@ async fn an_observed_run_keeps_its_model() {
 
 #[tokio::test]
 async fn a_model_that_is_refused_is_not_tried_again() {
-    let refuses = |seen: &Seen| {
-        if seen.json()["model"] == "two" {
-            answer("400 Bad Request", "text/plain", b"no")
-        } else {
-            obliging(seen)
-        }
-    };
-    let stage = Stage::with(config("", "two", 4), refuses).await;
-    play(&stage, "steer", 4).await;
-    assert_eq!(
-        models(&stage),
-        ["asked", "two", "asked", "asked", "asked"],
-        "the agent never notices"
-    );
+    for status in ["400 Bad Request", "404 Not Found", "422 Unprocessable Content"] {
+        let refuses = move |seen: &Seen| {
+            if seen.json()["model"] == "two" {
+                answer(status, "text/plain", b"no")
+            } else {
+                obliging(seen)
+            }
+        };
+        let stage = Stage::with(config("", "two", 4), refuses).await;
+        play(&stage, "steer", 4).await;
+        assert_eq!(
+            models(&stage),
+            ["asked", "two", "asked", "asked", "asked"],
+            "{status}: the agent never notices"
+        );
+    }
 }
