@@ -1,10 +1,12 @@
 //! Guidance arrives after the same call was made several times, stays where it is, and every request begins with the one
 //! before: in bytes, up to the brackets that close a request.
 
-use serde_json::Value;
+use rb_store::{RunFilter, Scope, Store as _};
+use serde_json::{Value, json};
 
 use super::Stage;
 use super::talk::{DIALECTS, Dialect, SIGN, obliging};
+use crate::auth::ORG_DEFAULT;
 
 const TURNS: usize = 10;
 /// The brackets that close the conversation and the request.
@@ -142,4 +144,28 @@ async fn nothing_is_said_before_anything_happened() {
             );
         }
     }
+}
+
+/// A note stands behind each request, and is gone in the next one.
+#[tokio::test]
+async fn a_note_that_is_taken_back_makes_no_other_run() {
+    let stage = Stage::new(obliging).await;
+    let dialect = Dialect::Chat;
+    for turns in 0..8 {
+        let mut messages = dialect.history(turns);
+        messages.push(json!({ "role": "user", "content": format!("It is {turns} o'clock.") }));
+        let got = stage.post(dialect.path(), &[], &dialect.request("m", &messages)).await;
+        assert_eq!(got.status, 200);
+        assert!(stage.app.gateway.settled().await);
+    }
+    let filter = RunFilter { count_max: 50, ..RunFilter::default() };
+    let runs = stage.store.runs(&Scope::org(ORG_DEFAULT), &filter).await.unwrap();
+    // The model had not spoken before the second request, so the first one may be anybody's.
+    assert_eq!(runs.len(), 2, "{runs:?}");
+    let mut steps = Vec::new();
+    for run in &runs {
+        steps.push(stage.steps(&run.run.run_id).await.len());
+    }
+    steps.sort_unstable();
+    assert_eq!(steps, [1, 7], "every step once");
 }
