@@ -15,7 +15,7 @@ use std::collections::{HashMap, VecDeque};
 use rapidhash::v3::rapidhash_v3;
 
 use crate::answer::{Answer, AskedCall, push};
-use crate::chain::Continuity;
+use crate::chain::{Continuity, Role};
 use crate::chat::Chat;
 use crate::dialects::Part;
 use crate::spoken;
@@ -40,6 +40,8 @@ pub struct Carry {
     /// What a person said since.
     pub said_since: String,
     given: Given,
+    /// What the first words of a person in the conversation are known by.
+    opening: u64,
 }
 
 impl Carry {
@@ -53,6 +55,7 @@ impl Carry {
             calls: answer.calls.clone(),
             said_since: String::new(),
             given: self.given,
+            opening: self.opening,
         }
     }
 }
@@ -93,6 +96,7 @@ pub fn advance<'a>(chat: &Chat<'a>, continuity: Continuity, carry: &'a Carry) ->
 /// Reads the messages from `from` on, after what was carried from the request before.
 pub fn read<'a>(chat: &Chat<'a>, from: usize, carry: &'a Carry) -> NewSteps<'a> {
     let (done, mut next) = fold(chat, from, Turn::resume(carry));
+    next.opening = if carry.opening == 0 { opening(&done, &next) } else { carry.opening };
     next.given.clone_from(&carry.given);
     for done in &done {
         next.given.note(done.mark);
@@ -103,6 +107,7 @@ pub fn read<'a>(chat: &Chat<'a>, from: usize, carry: &'a Carry) -> NewSteps<'a> 
 /// Reads a history that is another from message `at` on. Only steps that were not given before are new.
 fn reread<'a>(chat: &Chat<'a>, at: usize, carry: &Carry) -> NewSteps<'a> {
     let (done, mut next) = fold(chat, 0, Turn::default());
+    next.opening = opening(&done, &next);
     next.given.clone_from(&carry.given);
     // What was given three times is known three times, so that the fourth time is new.
     let mut known: HashMap<u64, u32> = HashMap::new();
@@ -110,7 +115,8 @@ fn reread<'a>(chat: &Chat<'a>, at: usize, carry: &Carry) -> NewSteps<'a> {
         *known.entry(*mark).or_default() += 1;
     }
     let mut steps = Vec::new();
-    // The summary that opens a compacted history is new, even where the turn behind it is not.
+    // The summary that opens a compacted history is new, even where the turn behind it is not; the task is not.
+    let is_opened_anew = at == 0 && next.opening != carry.opening;
     let mut summary = Cow::Borrowed("");
     for (number, Done { mut step, mark, message }) in done.into_iter().enumerate() {
         let is_known = known.get_mut(&mark).is_some_and(|left| {
@@ -119,7 +125,7 @@ fn reread<'a>(chat: &Chat<'a>, at: usize, carry: &Carry) -> NewSteps<'a> {
             is_left
         });
         if is_known || message < at {
-            if number == 0 && at == 0 {
+            if number == 0 && is_opened_anew {
                 summary = step.user_input;
             }
             continue;
@@ -134,6 +140,13 @@ fn reread<'a>(chat: &Chat<'a>, at: usize, carry: &Carry) -> NewSteps<'a> {
     NewSteps { steps, carry: next }
 }
 
+/// What the first words of a person are known by; 0 while there are none.
+fn opening(done: &[Done<'_>], next: &Carry) -> u64 {
+    let begun = if next.user_input.is_empty() { &next.said_since } else { &next.user_input };
+    let words: &str = done.first().map_or(begun, |done| &done.step.user_input);
+    if words.is_empty() { 0 } else { rapidhash_v3(words.as_bytes()) }
+}
+
 /// Puts the first text before the second, and leaves nothing of it behind.
 fn before<'a>(first: &mut Cow<'a, str>, second: Cow<'a, str>) -> Cow<'a, str> {
     let first = std::mem::take(first);
@@ -146,6 +159,45 @@ pub fn carry_at(chat: &Chat<'_>, at: usize) -> Carry {
     let mut earlier = chat.clone();
     earlier.messages.truncate(at);
     read(&earlier, 0, &Carry::default()).carry
+}
+
+/// So many answers are looked for, from the end of a request.
+const ANSWERS_LOOKED_FOR: usize = 4;
+/// Shorter words may be anybody's.
+const OWN_WORDS_BYTES_MIN: usize = 20;
+
+/// What an answer is known by where it comes back in a request: the ids of its calls, or else its words.
+pub fn marks_of_answer(answer: &Answer) -> Vec<u64> {
+    marks(answer.calls.iter().map(|call| call.id.as_str()), &answer.thought)
+}
+
+/// The same of the last answers in a request, newest first.
+pub fn marks_of_last_answers(chat: &Chat<'_>) -> Vec<u64> {
+    let (mut found, mut parts) = (Vec::new(), Vec::new());
+    let answers = chat.messages.iter().rev().filter(|message| message.role == Role::Assistant);
+    for message in answers.take(ANSWERS_LOOKED_FOR) {
+        chat.read(message, &mut parts);
+        let (mut calls, mut texts) = (Vec::new(), Vec::new());
+        for part in parts.drain(..) {
+            match part {
+                Part::Call { id, .. } => calls.push(id),
+                Part::Thought(text) => texts.push(text),
+                Part::Said(_) | Part::Result { .. } => {}
+            }
+        }
+        found.extend(marks(calls.iter().map(AsRef::as_ref), &joined(texts)));
+    }
+    found
+}
+
+fn marks<'a>(calls: impl Iterator<Item = &'a str>, words: &str) -> Vec<u64> {
+    let ids = calls.filter(|id| !id.is_empty()).map(|id| rapidhash_v3(id.as_bytes()));
+    let ids: Vec<u64> = ids.collect();
+    let words = words.trim();
+    if ids.is_empty() && words.len() >= OWN_WORDS_BYTES_MIN {
+        return vec![rapidhash_v3(words.as_bytes())];
+    }
+    ids
 }
 
 /// Takes the messages from `from` on.
@@ -325,6 +377,7 @@ impl<'a> Turn<'a> {
             calls: calls.map(|call| AskedCall::new(&call.id, &call.tool, &call.input)).collect(),
             said_since: kept(&joined(self.said_since)),
             given: Given::default(),
+            opening: 0,
         }
     }
 }

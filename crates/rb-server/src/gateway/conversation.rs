@@ -27,9 +27,8 @@ pub(super) struct Conversation {
     /// The index of the next step.
     pub(super) next_index: u32,
     pub(super) ledger: Ledger,
-    /// What it is found by at the moment, and by its messages before the newest.
+    /// What it is found by at the moment.
     pub(super) head: String,
-    pub(super) trail: Vec<String>,
     /// The model that the newest request asked for.
     model: String,
     /// Whether the newest request brought tools.
@@ -251,7 +250,6 @@ impl Conversation {
             next_index: kept.next_index,
             ledger: kept.ledger,
             head: String::new(),
-            trail: Vec::new(),
             model: kept.model,
             has_tools: kept.has_tools,
             latest: None,

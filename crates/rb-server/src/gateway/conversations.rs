@@ -5,29 +5,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use rb_store::RunKey;
-use rb_wire::chain::{Link, Role};
-use rb_wire::chat::{Chat, Message};
+use rb_wire::answer::Answer;
+use rb_wire::chain::Link;
+use rb_wire::chat::Chat;
+use rb_wire::steps;
 
 use super::conversation::Conversation;
 use crate::app::App;
 
 /// A request without a name is looked for by its last messages; so many of them, since a turn adds a few.
 const LOOKED_BACK: usize = 64;
-/// So many messages before the newest are remembered.
-const TRAIL: usize = 3;
 
 /// What is remembered of conversations; the rest is in the store.
 pub(super) struct Conversations {
     held: Mutex<HashMap<RunKey, Held>>,
     /// The run of each newest message, by organisation.
-    heads: Mutex<Heads>,
-    /// The same for the messages just before it.
-    trails: Mutex<Heads>,
+    heads: Mutex<HashMap<(String, String), String>>,
+    /// The run without a name that each of the newest answers was given in, by organisation.
+    answers: Mutex<HashMap<(String, u64), String>>,
     count_max: usize,
 }
-
-/// Runs by organisation and what their conversations are found by.
-type Heads = HashMap<(String, String), String>;
 
 struct Held {
     conversation: Arc<Mutex<Conversation>>,
@@ -41,8 +38,8 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Conversations {
     pub(super) fn new(count_max: usize) -> Self {
-        let (heads, trails) = (Mutex::default(), Mutex::default());
-        Self { held: Mutex::default(), heads, trails, count_max }
+        let (heads, answers) = (Mutex::default(), Mutex::default());
+        Self { held: Mutex::default(), heads, answers, count_max }
     }
 
     /// The conversation of a run, from memory or the store; a new one where there is none. `None` while the store is
@@ -79,11 +76,11 @@ impl Conversations {
             let last = chat.messages.iter().rev().take(LOOKED_BACK);
             last.map(|message| head(message.link, &chat.model())).collect()
         };
-        let known = |known: &Mutex<Heads>| {
-            let known = lock(known);
+        let known = {
+            let known = lock(&self.heads);
             heads.iter().find_map(|head| known.get(&(org.to_owned(), head.clone())).cloned())
         };
-        if let Some(run_id) = known(&self.heads).or_else(|| known(&self.trails)) {
+        if let Some(run_id) = known.or_else(|| self.of_answer(org, chat)) {
             return Some(RunKey { org: org.to_owned(), run_id });
         }
         let run_id = app.store.conversation_with_head(org, &heads).await.ok()??;
@@ -94,39 +91,31 @@ impl Conversations {
     /// begins another run.
     pub(super) fn note_head(&self, run: &RunKey, before: &str, now: &str) {
         let mut heads = lock(&self.heads);
-        forget(&mut heads, run, before);
+        let before = (run.org.clone(), before.to_owned());
+        if heads.get(&before).is_some_and(|run_id| *run_id == run.run_id) {
+            heads.remove(&before);
+        }
         if heads.len() >= self.count_max {
             heads.clear(); // the store still knows them
         }
         heads.insert((run.org.clone(), now.to_owned()), run.run_id.clone());
     }
 
-    /// The messages just before the newest are remembered as well, from the model's first words on: some clients put a
-    /// note behind each request and take it back in the next one. `before` is what was remembered so far.
-    pub(super) fn note_trail(&self, run: &RunKey, before: &mut Vec<String>, chat: &Chat<'_>) {
-        let mut trails = lock(&self.trails);
-        for head in before.drain(..) {
-            forget(&mut trails, run, &head);
+    /// An answer was given in a run: a request that holds it belongs there, whatever else the client has rewritten.
+    pub(super) fn note_answer(&self, run: &RunKey, answer: &Answer) {
+        let mut answers = lock(&self.answers);
+        if answers.len() >= self.count_max {
+            answers.clear();
         }
-        let spoke = |message: &Message| message.role == Role::Assistant;
-        let Some(first) = chat.messages.iter().position(spoke) else { return };
-        if trails.len() >= self.count_max {
-            trails.clear();
-        }
-        let behind = &chat.messages[first..chat.messages.len() - 1];
-        for message in behind.iter().rev().take(TRAIL) {
-            let head = head(message.link, &chat.model());
-            trails.insert((run.org.clone(), head.clone()), run.run_id.clone());
-            before.push(head);
+        for mark in steps::marks_of_answer(answer) {
+            answers.insert((run.org.clone(), mark), run.run_id.clone());
         }
     }
-}
 
-/// Forgets what a run was found by, unless it is another's by now.
-fn forget(heads: &mut Heads, run: &RunKey, head: &str) {
-    let key = (run.org.clone(), head.to_owned());
-    if heads.get(&key).is_some_and(|run_id| *run_id == run.run_id) {
-        heads.remove(&key);
+    fn of_answer(&self, org: &str, chat: &Chat<'_>) -> Option<String> {
+        let answers = lock(&self.answers);
+        let mut marks = steps::marks_of_last_answers(chat).into_iter();
+        marks.find_map(|mark| answers.get(&(org.to_owned(), mark)).cloned())
     }
 }
 

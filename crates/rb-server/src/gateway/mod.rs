@@ -198,7 +198,7 @@ impl Gateway {
         }
         let run = match self.conversations.find(app, org, chat).await {
             Some(run) => run,
-            None => key(format!("gw-{}", uuid::Uuid::now_v7().simple())),
+            None => key(format!("{NAMELESS}{}", uuid::Uuid::now_v7().simple())),
         };
         Named { run, parent: String::new(), is_of_harness: false }
     }
@@ -315,6 +315,9 @@ impl Named {
         Self { run, parent: self.run.run_id.clone(), is_of_harness: self.is_of_harness }
     }
 }
+
+/// How the ids of runs begin that nobody gave a name.
+const NAMELESS: &str = "gw-";
 
 const TASK_CHARS_MAX: usize = 4_000;
 

@@ -351,9 +351,7 @@ impl Here<'_> {
         // What the provider keeps is found by its answers.
         if !self.chat.is_stored_elsewhere() {
             let head = head(conversation.newest(), &self.chat.model());
-            let conversations = &self.app.gateway.conversations;
-            conversations.note_head(self.run, &conversation.head, &head);
-            conversations.note_trail(self.run, &mut conversation.trail, self.chat);
+            self.app.gateway.conversations.note_head(self.run, &conversation.head, &head);
             conversation.head = head;
         }
         let mut rows = Vec::new();

@@ -10,6 +10,7 @@ use rb_wire::steer::Planted;
 use rb_wire::usage::TokenUse;
 use serde_json::Value;
 
+use super::NAMELESS;
 use super::budgets::Spend;
 use super::conversations::{answer_head, lock};
 use super::ledger::{Cause, Request};
@@ -183,7 +184,7 @@ impl Watched {
         row.cost_usd += usd;
         row.model = model;
         self.note_answer(&answer, is_whole);
-        self.note_kept(&app, &answer).await;
+        self.note_given(&app, &answer).await;
         self.note_cache(&app, &usage, &tokens, usd).await;
         self.keep_row(&app).await;
     }
@@ -203,8 +204,11 @@ impl Watched {
         }
     }
 
-    /// Remembers an answer that the next request may go on from.
-    async fn note_kept(&self, app: &Shared, answer: &Answer) {
+    /// Remembers an answer that the next request goes on from, with it or without.
+    async fn note_given(&self, app: &Shared, answer: &Answer) {
+        if self.row.run.run_id.starts_with(NAMELESS) {
+            app.gateway.conversations.note_answer(&self.row.run, answer);
+        }
         if !self.is_kept || answer.id.is_empty() {
             return;
         }

@@ -249,7 +249,7 @@ fn a_conversation_that_the_provider_keeps_goes_on_from_the_answer_we_saw() {
     user="Fix it" thought="I look." tool="shell" text="{}" observation="a.py"
     observation="b.py"
     "#);
-    assert_eq!(Carry { given: Given::default(), ..new.carry }, Carry::default());
+    assert_eq!(Carry { given: Given::default(), opening: 0, ..new.carry }, Carry::default());
 }
 
 #[test]

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::Stage;
 use super::talk::{DIALECTS, Dialect, SIGN, obliging};
+use super::upstream::{Seen, answer};
 use crate::auth::ORG_DEFAULT;
 
 const TURNS: usize = 10;
@@ -26,7 +27,7 @@ async fn seen(dialect: Dialect, run: Option<&str>, restart_before: Option<usize>
         assert_eq!(stage.post(dialect.path(), &named, &body).await.status, 200);
     }
     assert_eq!(stage.failed_open(), 0);
-    stage.upstream.seen().iter().map(super::Seen::text).collect()
+    stage.upstream.seen().iter().map(Seen::text).collect()
 }
 
 fn items(dialect: Dialect, body: &str) -> Vec<Value> {
@@ -146,26 +147,35 @@ async fn nothing_is_said_before_anything_happened() {
     }
 }
 
-/// A note stands behind each request, and is gone in the next one.
+/// A note stands behind each request and is gone in the next one, and the system prompt tells the time.
 #[tokio::test]
-async fn a_note_that_is_taken_back_makes_no_other_run() {
-    let stage = Stage::new(obliging).await;
+async fn a_history_that_is_rewritten_each_time_is_the_run_whose_answers_it_holds() {
+    let mut answers = 0;
+    let stage = Stage::new(move |_: &Seen| {
+        let call = json!({ "id": format!("call_{answers}"), "type": "function", "function": { "name": "search", "arguments": "{}" } });
+        let message = json!({ "role": "assistant", "content": null, "tool_calls": [call] });
+        let body = json!({ "id": "c", "model": "m", "choices": [{ "index": 0, "message": message, "finish_reason": "tool_calls" }] });
+        answers += 1;
+        answer("200 OK", "application/json", body.to_string().as_bytes())
+    })
+    .await;
     let dialect = Dialect::Chat;
     for turns in 0..8 {
         let mut messages = dialect.history(turns);
-        messages.push(json!({ "role": "user", "content": format!("It is {turns} o'clock.") }));
+        messages
+            .insert(0, json!({ "role": "system", "content": format!("It is {turns} o'clock.") }));
+        messages.push(json!({ "role": "system", "content": format!("{turns} files are open.") }));
         let got = stage.post(dialect.path(), &[], &dialect.request("m", &messages)).await;
         assert_eq!(got.status, 200);
         assert!(stage.app.gateway.settled().await);
     }
     let filter = RunFilter { count_max: 50, ..RunFilter::default() };
     let runs = stage.store.runs(&Scope::org(ORG_DEFAULT), &filter).await.unwrap();
-    // The model had not spoken before the second request, so the first one may be anybody's.
-    assert_eq!(runs.len(), 2, "{runs:?}");
-    let mut steps = Vec::new();
-    for run in &runs {
-        steps.push(stage.steps(&run.run.run_id).await.len());
-    }
-    steps.sort_unstable();
-    assert_eq!(steps, [1, 7], "every step once");
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    let steps = stage.steps(&runs[0].run.run_id).await;
+    assert_eq!(steps.len(), 8, "every step once");
+    assert!(
+        stage.upstream.seen().iter().any(|seen| seen.text().contains(SIGN)),
+        "and it is steered"
+    );
 }
