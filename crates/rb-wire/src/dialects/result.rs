@@ -70,7 +70,8 @@ impl<'a> Found<'a> {
 /// What stands in the wrapping that Codex puts around the output of a command, `{"output", "metadata": {"exit_code"}}`,
 /// or mini-swe-agent, `{"returncode", "output"}`.
 fn wrapped(text: &str) -> Option<(String, bool)> {
-    if !["{\"output\":", "{\"returncode\":"].iter().any(|opening| text.starts_with(opening)) {
+    let opening = text.strip_prefix('{')?.trim_start();
+    if !["\"output\"", "\"returncode\""].iter().any(|name| opening.starts_with(name)) {
         return None;
     }
     let value = Value::parse(text.as_bytes())?;
@@ -209,7 +210,7 @@ mod tests {
             ),
             (r#""Command: mine""#, "Command: mine", false),
             (
-                r#""{\"returncode\": 1, \"output\": \"no such file\", \"exception_info\": \"\"}""#,
+                r#""{\n  \"returncode\": 1,\n  \"output\": \"no such file\", \"exception_info\": \"\"}""#,
                 "no such file",
                 true,
             ),
