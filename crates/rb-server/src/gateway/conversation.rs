@@ -40,6 +40,8 @@ pub(super) struct Conversation {
     pub(super) asides: Spend,
     /// The newest answer, where the next request may go on from it without bringing it.
     kept: Option<Box<Answer>>,
+    /// Such an answer is on its way.
+    awaits_answer: bool,
     /// What the conversation is found by where the provider keeps it: the id of that answer.
     pub(super) kept_head: String,
     /// The answer that the newest request went on from.
@@ -101,9 +103,12 @@ impl Conversation {
     /// How a request goes on from the newest one. One that brings only what is new goes on as a whole.
     pub(super) fn continuity(&self, chat: &Chat<'_>) -> Continuity {
         if chat.is_stored_elsewhere() && !self.is_empty() {
-            let is_same = self.went_on_from.as_deref() == chat.goes_on_from().as_deref();
-            let is_retry = matches!(&self.links, Known::All(links) if *links == chat.links());
-            let is_again = is_same && is_retry && self.kept.is_none();
+            let before = chat.goes_on_from();
+            let has_same_words = matches!(&self.links, Known::All(links) if *links == chat.links());
+            // Where only the conversation is named, the same words after an answer are said once more.
+            let is_again = has_same_words
+                && self.went_on_from.as_deref() == before.as_deref()
+                && (before.is_some() || self.kept.is_none());
             return if is_again { Continuity::Retry } else { Continuity::Continues { from: 0 } };
         }
         match &self.links {
@@ -179,9 +184,11 @@ impl Conversation {
                 }
             },
         });
-        if let Some(answer) = self.kept.take().filter(|_| chat.is_stored_elsewhere()) {
+        let goes_on = chat.is_stored_elsewhere() && continuity != Continuity::Retry;
+        if let Some(answer) = self.kept.take().filter(|_| goes_on) {
             *carry = std::mem::take(carry).with_answer(&answer);
         }
+        self.awaits_answer = chat.is_kept();
         self.went_on_from = chat.goes_on_from().map(Cow::into_owned);
         self.links = Known::All(chat.links());
         self.model = chat.model().into_owned();
@@ -191,9 +198,16 @@ impl Conversation {
         new
     }
 
-    /// The provider has answered and keeps the answer.
+    /// The provider has answered and keeps the answer, if it is one and came to its end.
     pub(super) fn answered(&mut self, answer: &Answer) {
-        self.kept = answer.is_complete.then(|| Box::new(answer.clone()));
+        let is_kept = answer.is_complete && !answer.id.is_empty();
+        self.kept = is_kept.then(|| Box::new(answer.clone()));
+        self.awaits_answer = false;
+    }
+
+    /// An answer that the next request may go on from is on its way to us.
+    pub(super) fn awaits_answer(&self) -> bool {
+        self.awaits_answer
     }
 
     /// The newest request brought only what was new, so the next one will.
@@ -256,6 +270,7 @@ impl Conversation {
             switching: kept.switching,
             asides: kept.asides,
             kept: None,
+            awaits_answer: false,
             kept_head: String::new(),
             went_on_from: None,
         })

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rb_store::RunKey;
 use rb_wire::answer::Answer;
@@ -15,14 +15,16 @@ use crate::app::App;
 
 /// A request without a name is looked for by its last messages; so many of them, since a turn adds a few.
 const LOOKED_BACK: usize = 64;
+/// So long the end of an answer is waited for that a request goes on from.
+const TOLD_WITHIN_MS: u32 = 10;
 
 /// What is remembered of conversations; the rest is in the store.
 pub(super) struct Conversations {
     held: Mutex<HashMap<RunKey, Held>>,
     /// The run of each newest message, by organisation.
     heads: Mutex<HashMap<(String, String), String>>,
-    /// The run without a name that each of the newest answers was given in, by organisation.
-    answers: Mutex<HashMap<(String, u64), String>>,
+    /// The run without a name that each of the newest answers was given in, by organisation, and the model asked.
+    answers: Mutex<HashMap<(String, u64), (String, String)>>,
     count_max: usize,
 }
 
@@ -76,11 +78,14 @@ impl Conversations {
             let last = chat.messages.iter().rev().take(LOOKED_BACK);
             last.map(|message| head(message.link, &chat.model())).collect()
         };
-        let known = {
+        let known = || {
             let known = lock(&self.heads);
             heads.iter().find_map(|head| known.get(&(org.to_owned(), head.clone())).cloned())
         };
-        if let Some(run_id) = known.or_else(|| self.of_answer(org, chat)) {
+        if chat.goes_on_from().is_some() {
+            told_by_now(|| known().is_some()).await;
+        }
+        if let Some(run_id) = known().or_else(|| self.of_answer(org, chat)) {
             return Some(RunKey { org: org.to_owned(), run_id });
         }
         let run_id = app.store.conversation_with_head(org, &heads).await.ok()??;
@@ -102,20 +107,34 @@ impl Conversations {
     }
 
     /// An answer was given in a run: a request that holds it belongs there, whatever else the client has rewritten.
-    pub(super) fn note_answer(&self, run: &RunKey, answer: &Answer) {
+    pub(super) fn note_answer(&self, run: &RunKey, model: &str, answer: &Answer) {
         let mut answers = lock(&self.answers);
         if answers.len() >= self.count_max {
             answers.clear();
         }
         for mark in steps::marks_of_answer(answer) {
-            answers.insert((run.org.clone(), mark), run.run_id.clone());
+            answers.insert((run.org.clone(), mark), (run.run_id.clone(), model.to_owned()));
         }
     }
 
     fn of_answer(&self, org: &str, chat: &Chat<'_>) -> Option<String> {
         let answers = lock(&self.answers);
         let mut marks = steps::marks_of_last_answers(chat).into_iter();
-        marks.find_map(|mark| answers.get(&(org.to_owned(), mark)).cloned())
+        marks.find_map(|mark| {
+            let (run_id, model) = answers.get(&(org.to_owned(), mark))?;
+            (*model == chat.model()).then(|| run_id.clone())
+        })
+    }
+}
+
+/// A client may go on from an answer in the very moment in which it has its last byte, and we are told of its end a
+/// little later. Waits for that, but not for long: it may be an answer that we never saw.
+pub(super) async fn told_by_now(is_told: impl Fn() -> bool) {
+    for _ in 0..TOLD_WITHIN_MS {
+        if is_told() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use super::budgets::Standing;
 use super::conversation::{Conversation, Place};
-use super::conversations::{head, lock};
+use super::conversations::{head, lock, told_by_now};
 use super::mode::Mode;
 use super::watched::{Change as Made, Watched};
 use super::{Gateway, Placement, remembered};
@@ -151,6 +151,9 @@ async fn decide(
     let (org, project) = incoming.caller.home(None, None);
     let mut named = deadline.of(gateway.run_of(app, &org, incoming, chat)).await?;
     let (mut turn, mut conversation) = deadline.of(taken_up(app, &named.run)).await??;
+    if chat.is_stored_elsewhere() {
+        told_by_now(|| !lock(&conversation).awaits_answer()).await;
+    }
     let mut place = lock(&conversation).place(chat, named.is_of_harness);
     if place == Place::Other {
         named = named.child(chat);

@@ -207,9 +207,9 @@ impl Watched {
     /// Remembers an answer that the next request goes on from, with it or without.
     async fn note_given(&self, app: &Shared, answer: &Answer) {
         if self.row.run.run_id.starts_with(NAMELESS) {
-            app.gateway.conversations.note_answer(&self.row.run, answer);
+            app.gateway.conversations.note_answer(&self.row.run, &self.asked, answer);
         }
-        if !self.is_kept || answer.id.is_empty() {
+        if !self.is_kept {
             return;
         }
         let run = &self.row.run;
@@ -217,6 +217,9 @@ impl Watched {
         let is_found_by_it = {
             let mut conversation = lock(&conversation);
             conversation.answered(answer);
+            if answer.id.is_empty() {
+                return;
+            }
             let head = answer_head(&answer.id);
             app.gateway.conversations.note_head(run, &conversation.kept_head, &head);
             conversation.kept_head.clone_from(&head);
