@@ -17,6 +17,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     list: "messages",
     system: Some("system"),
     keeps_answers: false,
+    has_threads: true,
     read,
     on_event,
     on_body,

@@ -38,6 +38,8 @@ pub struct Dialect {
     pub(crate) system: Option<&'static str>,
     /// The provider keeps answers unless it is told not to, and requests may go on from them.
     pub(crate) keeps_answers: bool,
+    /// The provider keeps a conversation that asks for it, as a thread.
+    pub(crate) has_threads: bool,
     /// What a message says.
     pub(crate) read: for<'a> fn(Value<'a>, &mut Vec<Part<'a>>),
     /// What an event of a streamed answer tells.

@@ -17,6 +17,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     list: "messages",
     system: None,
     keeps_answers: false,
+    has_threads: false,
     read,
     on_event,
     on_body,

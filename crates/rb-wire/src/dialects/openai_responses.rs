@@ -22,6 +22,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     list: "input",
     system: Some("instructions"),
     keeps_answers: true,
+    has_threads: false,
     read,
     on_event,
     on_body,

@@ -253,6 +253,34 @@ fn a_conversation_that_the_provider_keeps_goes_on_from_the_answer_we_saw() {
 }
 
 #[test]
+fn only_what_a_protocol_knows_says_that_the_conversation_is_kept() {
+    let cases = [
+        ("openai-responses", r#"{"input":"a"}"#, (true, false)),
+        ("openai-responses", r#"{"input":"a","store":null}"#, (true, false)),
+        ("openai-responses", r#"{"input":"a","store":false}"#, (false, false)),
+        ("openai-responses", r#"{"input":"a","previous_response_id":null}"#, (true, false)),
+        ("openai-responses", r#"{"input":"a","previous_response_id":"r"}"#, (true, true)),
+        ("openai-responses", r#"{"input":"a","conversation":{"id":"c"}}"#, (true, true)),
+        (
+            "openai-chat",
+            r#"{"messages":[],"conversation":"c","thread":{"previous_message_id":"m"}}"#,
+            (false, false),
+        ),
+        ("anthropic", r#"{"messages":[],"thread":{"type":"create"}}"#, (true, false)),
+        (
+            "anthropic",
+            r#"{"messages":[],"thread":{"type":"continue","previous_message_id":"m"}}"#,
+            (true, true),
+        ),
+        ("anthropic", r#"{"messages":[],"conversation":"c"}"#, (false, false)),
+    ];
+    for (dialect, body, expected) in cases {
+        let chat = Chat::scan(by_id(dialect).expect("a dialect"), body.as_bytes()).expect("a body");
+        assert_eq!((chat.is_kept(), chat.is_stored_elsewhere()), expected, "{dialect} {body}");
+    }
+}
+
+#[test]
 fn the_task_is_the_first_thing_a_person_said() {
     let cases = [
         (
