@@ -163,8 +163,9 @@ pub fn carry_at(chat: &Chat<'_>, at: usize) -> Carry {
 
 /// So many answers are looked for, from the end of a request.
 const ANSWERS_LOOKED_FOR: usize = 4;
-/// Shorter words may be anybody's.
+/// Shorter words may be anybody's, and shorter ids, such as `call_0`, are.
 const OWN_WORDS_BYTES_MIN: usize = 20;
+const OWN_ID_BYTES_MIN: usize = 9;
 
 /// What an answer is known by where it comes back in a request: the ids of its calls, or else its words.
 pub fn marks_of_answer(answer: &Answer) -> Vec<u64> {
@@ -191,8 +192,8 @@ pub fn marks_of_last_answers(chat: &Chat<'_>) -> Vec<u64> {
 }
 
 fn marks<'a>(calls: impl Iterator<Item = &'a str>, words: &str) -> Vec<u64> {
-    let ids = calls.filter(|id| !id.is_empty()).map(|id| rapidhash_v3(id.as_bytes()));
-    let ids: Vec<u64> = ids.collect();
+    let own = calls.filter(|id| id.len() >= OWN_ID_BYTES_MIN);
+    let ids: Vec<u64> = own.map(|id| rapidhash_v3(id.as_bytes())).collect();
     let words = words.trim();
     if ids.is_empty() && words.len() >= OWN_WORDS_BYTES_MIN {
         return vec![rapidhash_v3(words.as_bytes())];

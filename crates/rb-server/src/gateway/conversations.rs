@@ -85,11 +85,12 @@ impl Conversations {
         if chat.goes_on_from().is_some() {
             told_by_now(|| known().is_some()).await;
         }
-        if let Some(run_id) = known().or_else(|| self.of_answer(org, chat)) {
-            return Some(RunKey { org: org.to_owned(), run_id });
+        let mut run_id = known();
+        if run_id.is_none() {
+            let stored = app.store.conversation_with_head(org, &heads).await.ok().flatten();
+            run_id = stored.or_else(|| self.of_answer(org, chat));
         }
-        let run_id = app.store.conversation_with_head(org, &heads).await.ok()??;
-        Some(RunKey { org: org.to_owned(), run_id })
+        run_id.map(|run_id| RunKey { org: org.to_owned(), run_id })
     }
 
     /// A conversation has a new newest message. The one before is forgotten: who begins with the same words again

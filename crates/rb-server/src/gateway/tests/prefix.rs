@@ -152,7 +152,7 @@ async fn nothing_is_said_before_anything_happened() {
 async fn a_history_that_is_rewritten_each_time_is_the_run_whose_answers_it_holds() {
     let mut answers = 0;
     let stage = Stage::new(move |_: &Seen| {
-        let call = json!({ "id": format!("call_{answers}"), "type": "function", "function": { "name": "search", "arguments": "{}" } });
+        let call = json!({ "id": format!("call_{answers:06}"), "type": "function", "function": { "name": "search", "arguments": "{}" } });
         let message = json!({ "role": "assistant", "content": null, "tool_calls": [call] });
         let body = json!({ "id": "c", "model": "m", "choices": [{ "index": 0, "message": message, "finish_reason": "tool_calls" }] });
         answers += 1;

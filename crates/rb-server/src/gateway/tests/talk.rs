@@ -50,7 +50,7 @@ impl Dialect {
 
     /// One turn: the same search, under an id of its own.
     pub(super) fn turn(self, turn: usize) -> Vec<Value> {
-        let id = format!("call_{turn}");
+        let id = format!("call_{turn:06}");
         match self {
             Self::Anthropic => vec![
                 json!({ "role": "assistant", "content": [
