@@ -83,13 +83,12 @@ struct Journal {
 }
 
 impl Journal {
-    /// Puts in what there is and sees to it that it is on the disk, which SQLite leaves to whoever ends the journal: a
-    /// little each time, since commits wait for the same disk.
+    /// Puts in what there is; where that is much, also sees to it that it is on the disk, which SQLite leaves to whoever
+    /// ends the journal.
     fn is_long_and_all_but_done_with(&self) -> bool {
-        let put = put_in(&self.connection);
-        let is_on_disk = self.database.sync_data().is_ok();
-        is_on_disk
-            && put.is_some_and(|put| put.pages >= PAGES_LONG)
+        let is_long = put_in(&self.connection).is_some_and(|put| put.pages >= PAGES_LONG);
+        is_long
+            && self.database.sync_data().is_ok()
             && put_in(&self.connection).is_some_and(|put| put.left() <= PAGES_LEFT_MAX)
     }
 }
