@@ -206,7 +206,9 @@ impl Run {
     /// The host calls the first step by this number, and those after it by the ones that follow, so that what is said
     /// about steps uses the host's numbers. Without effect once there is a step.
     pub fn begins_at(&mut self, index: u32) {
-        self.panel.begins_at(index);
+        if self.steps == 0 {
+            self.panel.begins_at(index);
+        }
     }
 
     /// First stage. `new_steps` are those since the last model call: none before the first one, one after most

@@ -14,14 +14,23 @@ pub(crate) struct Spoken {
     pub(crate) input: String,
 }
 
+/// What stands behind the fence of a command; other fences only quote.
+pub(crate) const COMMAND_FENCES: [&str; 3] = ["bash", "sh", "mswea_bash_command"];
+
 /// What came back from a call, and whether it says that the call failed; `None` for the words of a person.
 pub(crate) fn answer(text: &str) -> Option<(&str, bool)> {
     if let Some(rest) = text.strip_prefix("Observation:") {
         return Some((rest.trim(), false));
     }
-    let (code, rest) = text.strip_prefix("<returncode>")?.split_once("</returncode>")?;
+    let (code, rest) = return_code(text)?;
     let output = rest.trim().trim_start_matches("<output>").trim_end_matches("</output>").trim();
-    Some((output, code.trim() != "0"))
+    Some((output, code != "0"))
+}
+
+/// The code that a command ended with, and what follows it.
+pub(crate) fn return_code(text: &str) -> Option<(&str, &str)> {
+    let inside = text.trim_start().strip_prefix("<returncode>")?;
+    inside.split_once("</returncode>").map(|(code, rest)| (code.trim(), rest))
 }
 
 /// The call in what the model said.
@@ -56,7 +65,7 @@ fn code(text: &str) -> Option<Spoken> {
 
 fn commands(text: &str) -> Option<Spoken> {
     let found = all_fenced(text).find_map(|found| match found.language {
-        "bash" | "sh" | "mswea_bash_command" => Some((found, "bash")),
+        language if COMMAND_FENCES.contains(&language) => Some((found, "bash")),
         "python" | "py" => Some((found, "python")),
         _ => None,
     });

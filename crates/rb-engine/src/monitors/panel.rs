@@ -70,7 +70,6 @@ pub struct Panel {
     weights: Weights,
     fire_at: Option<f64>,
     next: StepIndex,
-    is_begun: bool,
     /// What the semantic monitors need of the past; only there when one watches.
     past: Option<Past>,
 }
@@ -107,7 +106,6 @@ impl Panel {
             weights: config.weights.clone(),
             fire_at: config.fire_threshold,
             next: StepIndex(0),
-            is_begun: false,
             past: None,
         };
         if any_semantic {
@@ -137,18 +135,15 @@ impl Panel {
         self.slots.iter().filter(|slot| slot.monitor.is_none()).map(|slot| slot.spec)
     }
 
-    /// The first step is called by this number outside, and those after it follow. Without effect once there is a step.
+    /// The next step, the first one, is called by this number outside, and those after it follow.
     pub(crate) fn begins_at(&mut self, index: u32) {
-        if !self.is_begun {
-            self.next = StepIndex(index);
-        }
+        self.next = StepIndex(index);
     }
 
     /// Takes the next step and reads every monitor.
     pub fn observe(&mut self, step: &Step<'_>) -> Assessment {
         let facts = Facts::of(*step);
         let at = self.next;
-        self.is_begun = true;
         self.next = StepIndex(at.0.saturating_add(1));
         let scene = self.look(step);
         let facts = Facts { scene: scene.as_ref().zip(self.past.as_ref()), ..facts };

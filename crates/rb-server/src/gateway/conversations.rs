@@ -82,13 +82,14 @@ impl Conversations {
             let known = lock(&self.heads);
             heads.iter().find_map(|head| known.get(&(org.to_owned(), head.clone())).cloned())
         };
-        if chat.goes_on_from().is_some() {
-            told_by_now(|| known().is_some()).await;
-        }
         let mut run_id = known();
         if run_id.is_none() {
             let stored = app.store.conversation_with_head(org, &heads).await.ok().flatten();
             run_id = stored.or_else(|| self.of_answer(org, chat));
+        }
+        if run_id.is_none() && chat.goes_on_from().is_some() {
+            told_by_now(|| known().is_some()).await;
+            run_id = known();
         }
         run_id.map(|run_id| RunKey { org: org.to_owned(), run_id })
     }
@@ -119,9 +120,9 @@ impl Conversations {
     }
 
     fn of_answer(&self, org: &str, chat: &Chat<'_>) -> Option<String> {
+        let marks = steps::marks_of_last_answers(chat);
         let answers = lock(&self.answers);
-        let mut marks = steps::marks_of_last_answers(chat).into_iter();
-        marks.find_map(|mark| {
+        marks.into_iter().find_map(|mark| {
             let (run_id, model) = answers.get(&(org.to_owned(), mark))?;
             (*model == chat.model()).then(|| run_id.clone())
         })

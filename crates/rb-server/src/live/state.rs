@@ -27,9 +27,8 @@ pub(crate) struct Live {
     /// The index of the newest step.
     newest: Option<u32>,
     names: Names,
-    /// Steps the engine has seen, and the index of the first of them.
-    seen: u32,
-    begun_at: u32,
+    /// The engine's position of the newest step it has seen; the first one is where its index says.
+    position: Option<u32>,
     /// How often the run was changed when this was its state: a change by another node is noticed by it.
     pub(crate) version: u64,
     /// Whether the store knows the run.
@@ -49,8 +48,7 @@ impl Live {
             told: None,
             newest: None,
             names: Names::default(),
-            seen: 0,
-            begun_at: 0,
+            position: None,
             version: row.map_or(0, |row| row.version),
             is_known: row.is_some(),
             is_finished: row.is_some_and(|row| row.finished_ms.is_some()),
@@ -207,12 +205,10 @@ impl Live {
         self.newest = Some(row.step_index);
         match step_of(row) {
             Some(step) => {
-                if self.seen == 0 {
-                    self.run.begins_at(row.step_index);
-                    self.begun_at = row.step_index;
-                }
-                self.names.note(self.begun_at.saturating_add(self.seen), row.step_index);
-                self.seen = self.seen.saturating_add(1);
+                self.run.begins_at(row.step_index);
+                let next = self.position.map_or(row.step_index, |last| last.saturating_add(1));
+                self.names.note(next, row.step_index);
+                self.position = Some(next);
                 self.run.before_model(&[step])
             }
             None => self.run.before_model(&[]),

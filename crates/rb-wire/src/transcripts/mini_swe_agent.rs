@@ -17,6 +17,7 @@ use super::time::time_ms;
 use super::turns::{Answer, Call, Event, Turn, Turns};
 use super::usage::tokens;
 use super::{Found, Importer, Run, RunInput, Unit};
+use crate::spoken::{COMMAND_FENCES, return_code};
 
 pub(super) const IMPORTER: Importer = Importer {
     id: "mini-swe-agent",
@@ -25,9 +26,6 @@ pub(super) const IMPORTER: Importer = Importer {
     sniff,
     parse,
 };
-
-/// What stands behind the fence of a command; other fences only quote.
-const COMMAND_FENCES: [&str; 3] = ["bash", "sh", "mswea_bash_command"];
 
 fn sniff(glance: &Glance<'_>) -> bool {
     glance.any(|record| {
@@ -91,7 +89,7 @@ fn said<'a>(message: Json<'a>, has_begun: &mut bool, turns: &mut Turns<'a>) {
         "user" | "tool" => {
             let id = message.get("tool_call_id").and_then(Json::name);
             let text = content.map(flat).unwrap_or_default();
-            let is_error = return_code(&text).is_some_and(|code| code != "0");
+            let is_error = return_code(&text).is_some_and(|(code, _)| code != "0");
             if let Err(answer) = turns.answer(Answer { id, tool: None, text, is_error }) {
                 turns.remark(answer.text);
             }
@@ -110,11 +108,6 @@ fn typed<'a>(text: Cow<'a, str>, turns: &mut Turns<'a>) {
     turns.take(Event::Says(thought.into()));
     let input = RunInput::Text(code.into());
     turns.take(Event::Calls(Call { id: None, tool: "bash".into(), input }));
-}
-
-fn return_code(text: &str) -> Option<&str> {
-    let (code, _) = text.trim_start().strip_prefix("<returncode>")?.split_once("</returncode>")?;
-    Some(code.trim())
 }
 
 fn turn(extra: Option<Json<'_>>) -> Turn<'_> {
