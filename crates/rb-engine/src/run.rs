@@ -203,8 +203,7 @@ impl Run {
         self.panel.heap_bytes() + thoughts
     }
 
-    /// The host calls the first step by this number, and those after it by the ones that follow, so that what is said
-    /// about steps uses the host's numbers. Without effect once there is a step.
+    /// The number by which the host calls the first step, and so do texts. Without effect once there is a step.
     pub fn begins_at(&mut self, index: u32) {
         if self.steps == 0 {
             self.panel.begins_at(index);
