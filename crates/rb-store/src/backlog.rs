@@ -15,7 +15,7 @@ use tokio::sync::{RwLock, mpsc};
 use crate::copy::bring;
 use crate::sqlite::Sqlite;
 use crate::{
-    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, PatternChange,
+    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, KnownBy, PatternChange,
     PatternFilter, PatternRow, ProfileRow, Result, RunFilter, RunKey, RunRow, Scope, StepRow,
     Store, StoreError, UsageDay, WaitingRow,
 };
@@ -277,7 +277,7 @@ as_the_store! {
     orgs() -> Vec<String>;
     conversations(after: Option<&RunKey>, count_max: u32) -> Vec<ConversationRow>;
     conversation(run: &RunKey) -> Option<String>;
-    conversation_with_head(org: &str, heads: &[String]) -> Option<String>;
+    conversation_known_by(org: &str, by: KnownBy, any_of: &[String]) -> Option<String>;
     waiting(run: &RunKey) -> Vec<WaitingRow>;
     runs_waited_for(since_ms: i64) -> Vec<RunKey>;
     tell(node: &str, messages: Vec<String>) -> ();

@@ -44,9 +44,9 @@ pub use change::{Change, RunStart};
 pub use copy::{Amounts, amounts, copy};
 pub use open::open;
 pub use rows::{
-    ConversationRow, DayHealth, Evidence, ExperimentRun, FindingRow, Health, KeyRow, ModelTokens,
-    MonitorHealth, OutcomeClass, PatternChange, PatternFilter, PatternRow, ProfileRow, RunAfter,
-    RunFilter, RunKey, RunRow, Scope, StepRow, Tokens, UsageDay, WaitingRow,
+    ConversationRow, DayHealth, Evidence, ExperimentRun, FindingRow, Health, KeyRow, KnownBy,
+    ModelTokens, MonitorHealth, OutcomeClass, PatternChange, PatternFilter, PatternRow, ProfileRow,
+    RunAfter, RunFilter, RunKey, RunRow, Scope, StepRow, Tokens, UsageDay, WaitingRow,
 };
 
 /// Why something could not be kept or found.
@@ -134,8 +134,13 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<Vec<ConversationRow>>;
     /// What the gateway remembers of a run's conversation.
     async fn conversation(&self, run: &RunKey) -> Result<Option<String>>;
-    /// The run of the newest conversation with the first of the heads that any has.
-    async fn conversation_with_head(&self, org: &str, heads: &[String]) -> Result<Option<String>>;
+    /// The run of the newest conversation that is known by the first of these that any is known by.
+    async fn conversation_known_by(
+        &self,
+        org: &str,
+        by: KnownBy,
+        any_of: &[String],
+    ) -> Result<Option<String>>;
 
     /// What waits to be said to a run, oldest first.
     async fn waiting(&self, run: &RunKey) -> Result<Vec<WaitingRow>>;

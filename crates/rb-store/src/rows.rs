@@ -371,9 +371,34 @@ pub struct ConversationRow {
     pub run: RunKey,
     /// Of the newest message: a request without a name is found again by it.
     pub head: String,
+    /// The provider's name for the newest answer, where the provider keeps the conversation.
+    pub answer: String,
+    /// What the newest answer is known by in a history that was rewritten.
+    pub mark: String,
     /// Written and read by the gateway.
     pub state: String,
     pub at_ms: i64,
+}
+
+/// What a conversation without a name is found again by. Empty ones are never found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KnownBy {
+    /// Its newest message.
+    Head,
+    /// The provider's name for its newest answer.
+    Answer,
+    /// What its newest answer looks like.
+    Mark,
+}
+
+impl KnownBy {
+    pub(crate) fn column(self) -> &'static str {
+        match self {
+            Self::Head => "head",
+            Self::Answer => "answer",
+            Self::Mark => "mark",
+        }
+    }
 }
 
 /// What somebody wants to say to a run, and nobody has taken along yet.

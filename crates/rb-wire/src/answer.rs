@@ -3,6 +3,8 @@
 //! The reader is shown the bytes and keeps none of them beyond one event; they go to the client untouched, whatever the
 //! reader makes of them. What it does keep is bounded, however long the answer.
 
+use serde::{Deserialize, Serialize};
+
 use crate::dialects::Dialect;
 use crate::json::Value;
 use crate::sse::{Event, Framer};
@@ -40,7 +42,8 @@ pub struct Answer {
 }
 
 /// A tool that the model asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct AskedCall {
     /// The name under which it will be answered.
     pub id: String,
@@ -50,6 +53,7 @@ pub struct AskedCall {
     pub input: String,
     /// The argument came as JSON and not inside a string.
     pub is_structured: bool,
+    #[serde(skip)]
     slot: u64,
 }
 

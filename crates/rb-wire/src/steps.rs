@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
 use rapidhash::v3::rapidhash_v3;
+use serde::{Deserialize, Serialize};
 
 use crate::answer::{Answer, AskedCall, push};
 use crate::chain::{Continuity, Role};
@@ -29,15 +30,20 @@ pub const WAITING_MAX: usize = 128;
 pub const GIVEN_MAX: usize = 1_024;
 
 /// What was not over when the last request of a conversation ended. Empty at its beginning.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Carry {
     /// What a person said before a turn that goes on.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub user_input: String,
     /// What the model said in that turn.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub thought: String,
     /// Its calls that have no answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<AskedCall>,
     /// What a person said since.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub said_since: String,
     given: Given,
     /// What the first words of a person in the conversation are known by.
@@ -48,11 +54,11 @@ impl Carry {
     /// Takes up what the model answered: for conversations that the provider keeps, where it does not come back with the
     /// next request.
     #[must_use]
-    pub fn with_answer(self, answer: &Answer) -> Self {
+    pub fn with_reply(self, reply: Reply) -> Self {
         Self {
             user_input: self.said_since,
-            thought: answer.thought.clone(),
-            calls: answer.calls.clone(),
+            thought: reply.thought,
+            calls: reply.calls,
             said_since: String::new(),
             given: self.given,
             opening: self.opening,
@@ -60,12 +66,25 @@ impl Carry {
     }
 }
 
-/// Marks of the steps that were given last, the newest at the end.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Given(VecDeque<u64>);
+/// What the model said and asked for in an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Reply {
+    thought: String,
+    calls: Vec<AskedCall>,
+}
+
+impl From<&Answer> for Reply {
+    fn from(answer: &Answer) -> Self {
+        Self { thought: answer.thought.clone(), calls: answer.calls.clone() }
+    }
+}
+
+/// Marks of the steps that were given last, the newest at the end. Half a hash is enough to tell a thousand apart.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+struct Given(VecDeque<u32>);
 
 impl Given {
-    fn note(&mut self, mark: u64) {
+    fn note(&mut self, mark: u32) {
         if self.0.len() == GIVEN_MAX {
             self.0.pop_front();
         }
@@ -110,7 +129,7 @@ fn reread<'a>(chat: &Chat<'a>, at: usize, carry: &Carry) -> NewSteps<'a> {
     next.opening = opening(&done, &next);
     next.given.clone_from(&carry.given);
     // What was given three times is known three times, so that the fourth time is new.
-    let mut known: HashMap<u64, u32> = HashMap::new();
+    let mut known: HashMap<u32, u32> = HashMap::new();
     for mark in &carry.given.0 {
         *known.entry(*mark).or_default() += 1;
     }
@@ -161,8 +180,6 @@ pub fn carry_at(chat: &Chat<'_>, at: usize) -> Carry {
     read(&earlier, 0, &Carry::default()).carry
 }
 
-/// So many answers are looked for, from the end of a request.
-const ANSWERS_LOOKED_FOR: usize = 4;
 /// Shorter words may be anybody's, and shorter ids, such as `call_0`, are.
 const OWN_WORDS_BYTES_MIN: usize = 20;
 const OWN_ID_BYTES_MIN: usize = 9;
@@ -173,10 +190,10 @@ pub fn marks_of_answer(answer: &Answer) -> Vec<u64> {
 }
 
 /// The same of the last answers in a request, newest first.
-pub fn marks_of_last_answers(chat: &Chat<'_>) -> Vec<u64> {
+pub fn marks_of_last_answers(chat: &Chat<'_>, count_max: usize) -> Vec<u64> {
     let (mut found, mut parts) = (Vec::new(), Vec::new());
     let answers = chat.messages.iter().rev().filter(|message| message.role == Role::Assistant);
-    for message in answers.take(ANSWERS_LOOKED_FOR) {
+    for message in answers.take(count_max) {
         chat.read(message, &mut parts);
         let (mut calls, mut texts) = (Vec::new(), Vec::new());
         for part in parts.drain(..) {
@@ -220,10 +237,16 @@ fn fold<'a>(chat: &Chat<'a>, from: usize, mut turn: Turn<'a>) -> (Vec<Done<'a>>,
     (done, carry)
 }
 
+/// What a text is known by.
+#[expect(clippy::cast_possible_truncation, reason = "any half of a hash is a hash")]
+fn mark(text: &str) -> u32 {
+    rapidhash_v3(text.as_bytes()) as u32
+}
+
 /// A step that is over, what it is known by, and the message with which it was over.
 struct Done<'a> {
     step: RunStep<'a>,
-    mark: u64,
+    mark: u32,
     message: usize,
 }
 
@@ -244,13 +267,13 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    fn mark(&self) -> u64 {
+    fn mark(&self) -> u32 {
         let input: &str = match &self.input {
             RunInput::None => "",
             RunInput::Text(input) | RunInput::Structured(input) => input,
         };
         // What parts them hardly occurs in any of them.
-        rapidhash_v3([&self.id, &self.tool, input].join("\u{0}").as_bytes())
+        mark(&[&self.id, &self.tool, input].join("\u{0}"))
     }
 }
 
@@ -340,7 +363,7 @@ impl<'a> Turn<'a> {
             ..RunStep::default()
         };
         if self.calls.is_empty() {
-            let mark = rapidhash_v3(first.thought.as_bytes());
+            let mark = mark(&first.thought);
             steps.push(Done { step: first, mark, message: 0 });
             return;
         }

@@ -8,7 +8,7 @@ use rb_wire::answer::Answer;
 use rb_wire::chain::{Continuity, Link, Role};
 use rb_wire::chat::Chat;
 use rb_wire::steer::{Channel, Planted};
-use rb_wire::steps::{self, Carry, NewSteps};
+use rb_wire::steps::{self, Carry, NewSteps, Reply};
 use serde::{Deserialize, Serialize};
 
 use super::budgets::Spend;
@@ -38,12 +38,14 @@ pub(super) struct Conversation {
     pub(super) switching: Switching,
     /// What requests beside the conversation used.
     pub(super) asides: Spend,
-    /// The newest answer, where the next request may go on from it without bringing it.
-    kept: Option<Box<Answer>>,
+    /// What the newest answer said, where the next request may go on from it without bringing it.
+    kept: Option<Reply>,
     /// Such an answer is on its way.
     awaits_answer: bool,
-    /// What the conversation is found by where the provider keeps it: the id of that answer.
-    pub(super) kept_head: String,
+    /// The provider's name for that answer: the conversation is found by it where the provider keeps it.
+    pub(super) answer: String,
+    /// What the newest answer is known by in a history that was rewritten.
+    pub(super) mark: String,
     /// The answer that the newest request went on from.
     went_on_from: Option<String>,
 }
@@ -89,6 +91,18 @@ struct Kept {
     switching: Switching,
     #[serde(default)]
     asides: Spend,
+    #[serde(default)]
+    carry: Option<Carry>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reply: Option<Reply>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    awaits_answer: bool,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    answer: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    mark: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    went_on_from: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -104,7 +118,13 @@ impl Conversation {
     pub(super) fn continuity(&self, chat: &Chat<'_>) -> Continuity {
         if chat.is_stored_elsewhere() && !self.is_empty() {
             let before = chat.goes_on_from();
-            let has_same_words = matches!(&self.links, Known::All(links) if *links == chat.links());
+            let has_same_words = match &self.links {
+                Known::All(links) => *links == chat.links(),
+                Known::Head { count, link } => {
+                    let last = chat.messages.last().map(|message| message.link);
+                    (chat.messages.len(), last) == (*count, Some(*link))
+                }
+            };
             // Where only the conversation is named, the same words after an answer are said once more.
             let is_again = has_same_words
                 && self.went_on_from.as_deref() == before.as_deref()
@@ -174,7 +194,7 @@ impl Conversation {
     ) -> NewSteps<'a> {
         *carry = self.carry.take().unwrap_or_else(|| match &self.links {
             Known::All(_) => Carry::default(),
-            // After a restart, what lies before is read once more to know it again.
+            // It was stored without: what lies before is read once more to know it again.
             Known::Head { .. } if chat.is_stored_elsewhere() => Carry::default(),
             Known::Head { count, .. } => match continuity {
                 Continuity::Continues { from } => steps::carry_at(chat, from),
@@ -185,8 +205,8 @@ impl Conversation {
             },
         });
         let goes_on = chat.is_stored_elsewhere() && continuity != Continuity::Retry;
-        if let Some(answer) = self.kept.take().filter(|_| goes_on) {
-            *carry = std::mem::take(carry).with_answer(&answer);
+        if let Some(reply) = self.kept.take().filter(|_| goes_on) {
+            *carry = std::mem::take(carry).with_reply(reply);
         }
         self.awaits_answer = chat.is_kept();
         self.went_on_from = chat.goes_on_from().map(Cow::into_owned);
@@ -201,18 +221,13 @@ impl Conversation {
     /// The provider has answered and keeps the answer, if it is one and came to its end.
     pub(super) fn answered(&mut self, answer: &Answer) {
         let is_kept = answer.is_complete && !answer.id.is_empty();
-        self.kept = is_kept.then(|| Box::new(answer.clone()));
+        self.kept = is_kept.then(|| Reply::from(answer));
         self.awaits_answer = false;
     }
 
     /// An answer that the next request may go on from is on its way to us.
     pub(super) fn awaits_answer(&self) -> bool {
         self.awaits_answer
-    }
-
-    /// The newest request brought only what was new, so the next one will.
-    pub(super) fn is_kept_elsewhere(&self) -> bool {
-        self.went_on_from.is_some()
     }
 
     /// The link of the newest message.
@@ -245,6 +260,12 @@ impl Conversation {
             has_tools: self.has_tools,
             switching: self.switching.clone(),
             asides: self.asides,
+            carry: self.carry.clone(),
+            reply: self.kept.clone(),
+            awaits_answer: self.awaits_answer,
+            answer: self.answer.clone(),
+            mark: self.mark.clone(),
+            went_on_from: self.went_on_from.clone(),
         };
         serde_json::to_string(&kept).unwrap_or_default() // numbers and texts only: it cannot fail
     }
@@ -259,7 +280,7 @@ impl Conversation {
         });
         Some(Self {
             links: Known::Head { count: kept.count, link: Link(kept.head) },
-            carry: None,
+            carry: kept.carry,
             planted: planted.collect(),
             next_index: kept.next_index,
             ledger: kept.ledger,
@@ -269,10 +290,11 @@ impl Conversation {
             latest: None,
             switching: kept.switching,
             asides: kept.asides,
-            kept: None,
-            awaits_answer: false,
-            kept_head: String::new(),
-            went_on_from: None,
+            kept: kept.reply,
+            awaits_answer: kept.awaits_answer,
+            answer: kept.answer,
+            mark: kept.mark,
+            went_on_from: kept.went_on_from,
         })
     }
 }

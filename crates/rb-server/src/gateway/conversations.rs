@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rb_store::RunKey;
+use rb_store::{KnownBy, RunKey};
 use rb_wire::answer::Answer;
 use rb_wire::chain::Link;
 use rb_wire::chat::Chat;
@@ -15,16 +15,18 @@ use crate::app::App;
 
 /// A request without a name is looked for by its last messages; so many of them, since a turn adds a few.
 const LOOKED_BACK: usize = 64;
-/// So long the end of an answer is waited for that a request goes on from.
-const TOLD_WITHIN_MS: u32 = 10;
+/// One whose history was rewritten is looked for by so many of its last answers.
+const ANSWERS_LOOKED_FOR: usize = 4;
+/// The end of an answer that a request goes on from is waited for in such steps.
+const A_MOMENT: Duration = Duration::from_millis(1);
 
 /// What is remembered of conversations; the rest is in the store.
 pub(super) struct Conversations {
     held: Mutex<HashMap<RunKey, Held>>,
     /// The run of each newest message, by organisation.
     heads: Mutex<HashMap<(String, String), String>>,
-    /// The run without a name that each of the newest answers was given in, by organisation, and the model asked.
-    answers: Mutex<HashMap<(String, u64), (String, String)>>,
+    /// The run without a name that each of the newest answers was given in, by organisation.
+    answers: Mutex<HashMap<(String, String), String>>,
     count_max: usize,
 }
 
@@ -72,26 +74,91 @@ impl Conversations {
 
     /// The run whose newest request is the beginning of this one, or whose newest answer it goes on from.
     pub(super) async fn find(&self, app: &App, org: &str, chat: &Chat<'_>) -> Option<RunKey> {
-        let heads: Vec<String> = if let Some(answer) = chat.goes_on_from() {
-            vec![answer_head(&answer)]
-        } else {
-            let last = chat.messages.iter().rev().take(LOOKED_BACK);
-            last.map(|message| head(message.link, &chat.model())).collect()
+        let run_id = match chat.goes_on_from() {
+            Some(answer) => self.find_by_answer(app, org, &answer).await,
+            None => self.find_by_history(app, org, chat).await,
         };
-        let known = || {
-            let known = lock(&self.heads);
-            heads.iter().find_map(|head| known.get(&(org.to_owned(), head.clone())).cloned())
-        };
-        let mut run_id = known();
-        if run_id.is_none() {
-            let stored = app.store.conversation_with_head(org, &heads).await.ok().flatten();
-            run_id = stored.or_else(|| self.of_answer(org, chat));
-        }
-        if run_id.is_none() && chat.goes_on_from().is_some() {
-            told_by_now(|| known().is_some()).await;
-            run_id = known();
-        }
         run_id.map(|run_id| RunKey { org: org.to_owned(), run_id })
+    }
+
+    /// A client may go on from an answer in the very moment in which it has its last byte, and we are told of its end a
+    /// little later, here or on another node. That is waited for, but not for long: it may be one that we never saw.
+    async fn find_by_answer(&self, app: &App, org: &str, answer: &str) -> Option<String> {
+        let head = [answer_head(answer)];
+        let answer = [answer.to_owned()];
+        let end = told_by(app);
+        let mut is_asked = false;
+        loop {
+            if let Some(run_id) = self.known_head(org, &head) {
+                return Some(run_id);
+            }
+            if !is_asked || app.store.is_shared() {
+                is_asked = true;
+                let asked = app.store.conversation_known_by(org, KnownBy::Answer, &answer);
+                if let Ok(Some(run_id)) = asked.await {
+                    return Some(run_id);
+                }
+            }
+            if Instant::now() >= end {
+                return None;
+            }
+            tokio::time::sleep(A_MOMENT).await;
+        }
+    }
+
+    /// What the store knows comes before what its answers look like.
+    async fn find_by_history(&self, app: &App, org: &str, chat: &Chat<'_>) -> Option<String> {
+        let model = chat.model();
+        let last = chat.messages.iter().rev().take(LOOKED_BACK);
+        let heads: Vec<String> = last.map(|message| head(message.link, &model)).collect();
+        if let Some(run_id) = self.known_head(org, &heads) {
+            return Some(run_id);
+        }
+        let stored = async |by, any_of: &[String]| {
+            app.store.conversation_known_by(org, by, any_of).await.ok().flatten()
+        };
+        if let Some(run_id) = stored(KnownBy::Head, &heads).await {
+            return Some(run_id);
+        }
+        let marks = steps::marks_of_last_answers(chat, ANSWERS_LOOKED_FOR);
+        let marks: Vec<String> = marks.into_iter().map(|found| mark(found, &model)).collect();
+        if marks.is_empty() {
+            return None; // it begins
+        }
+        let known = {
+            let known = lock(&self.answers);
+            marks.iter().find_map(|mark| known.get(&(org.to_owned(), mark.clone())).cloned())
+        };
+        match known {
+            Some(run_id) => Some(run_id),
+            None => stored(KnownBy::Mark, &marks).await,
+        }
+    }
+
+    fn known_head(&self, org: &str, heads: &[String]) -> Option<String> {
+        let known = lock(&self.heads);
+        heads.iter().find_map(|head| known.get(&(org.to_owned(), head.clone())).cloned())
+    }
+
+    /// Waits for the end of the answer that a request goes on from, as [`Self::find`] does.
+    pub(super) async fn told_answer(
+        &self,
+        app: &App,
+        run: &RunKey,
+        conversation: &Mutex<Conversation>,
+    ) {
+        let end = told_by(app);
+        while lock(conversation).awaits_answer() && Instant::now() < end {
+            if app.store.is_shared()
+                && let Ok(Some(stored)) = app.store.conversation(run).await
+                && let Some(newer) = Conversation::read(&stored)
+                && !newer.awaits_answer()
+            {
+                *lock(conversation) = newer;
+                return;
+            }
+            tokio::time::sleep(A_MOMENT).await;
+        }
     }
 
     /// A conversation has a new newest message. The one before is forgotten: who begins with the same words again
@@ -108,36 +175,25 @@ impl Conversations {
         heads.insert((run.org.clone(), now.to_owned()), run.run_id.clone());
     }
 
-    /// An answer was given in a run: a request that holds it belongs there, whatever else the client has rewritten.
-    pub(super) fn note_answer(&self, run: &RunKey, model: &str, answer: &Answer) {
+    /// An answer was given in a run: a request that holds it belongs there, whatever else the client has rewritten. Gives
+    /// the first thing that it is known by.
+    pub(super) fn note_answer(&self, run: &RunKey, model: &str, answer: &Answer) -> Option<String> {
+        let marks = steps::marks_of_answer(answer);
+        let marks: Vec<String> = marks.into_iter().map(|found| mark(found, model)).collect();
         let mut answers = lock(&self.answers);
         if answers.len() >= self.count_max {
-            answers.clear();
+            answers.clear(); // the store still knows the newest ones
         }
-        for mark in steps::marks_of_answer(answer) {
-            answers.insert((run.org.clone(), mark), (run.run_id.clone(), model.to_owned()));
+        for mark in &marks {
+            answers.insert((run.org.clone(), mark.clone()), run.run_id.clone());
         }
-    }
-
-    fn of_answer(&self, org: &str, chat: &Chat<'_>) -> Option<String> {
-        let marks = steps::marks_of_last_answers(chat);
-        let answers = lock(&self.answers);
-        marks.into_iter().find_map(|mark| {
-            let (run_id, model) = answers.get(&(org.to_owned(), mark))?;
-            (*model == chat.model()).then(|| run_id.clone())
-        })
+        marks.into_iter().next()
     }
 }
 
-/// A client may go on from an answer in the very moment in which it has its last byte, and we are told of its end a
-/// little later. Waits for that, but not for long: it may be an answer that we never saw.
-pub(super) async fn told_by_now(is_told: impl Fn() -> bool) {
-    for _ in 0..TOLD_WITHIN_MS {
-        if is_told() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+/// Until then the end of an answer is waited for: half of the time there is for everything.
+fn told_by(app: &App) -> Instant {
+    Instant::now() + app.gateway.config.decided_within / 2
 }
 
 /// What a conversation is found again by. The model is part of it: the same words to another model are another run.
@@ -148,6 +204,16 @@ pub(super) fn head(link: Link, model: &str) -> String {
 /// The same for one that the provider keeps.
 pub(super) fn answer_head(answer: &str) -> String {
     format!("answer/{answer}")
+}
+
+/// The same for one that holds an answer: of the newest answer in a request.
+pub(super) fn newest_mark(chat: &Chat<'_>) -> Option<String> {
+    let marks = steps::marks_of_last_answers(chat, 1);
+    marks.first().map(|found| mark(*found, &chat.model()))
+}
+
+fn mark(mark: u64, model: &str) -> String {
+    format!("{mark:016x}/{model}")
 }
 
 fn forget_older_half(all: &mut HashMap<RunKey, Held>) {

@@ -273,12 +273,15 @@ impl Gateway {
     /// Stores what is remembered of a conversation: among other nodes at once, and only where none of them has gone on
     /// with the run meanwhile, since theirs is newer then.
     async fn save(&self, app: &App, run: &RunKey, conversation: &Mutex<Conversation>) {
-        let saved = remembered(run, &conversations::lock(conversation));
         if !app.store.is_shared() {
-            self.recorder.put(saved);
+            self.recorder.put(remembered(run, &conversations::lock(conversation)));
             return;
         }
-        let version = app.live.turn(run).await.as_ref().map(|live| live.version);
+        let turn = app.live.turn(run).await;
+        let version = turn.as_ref().map(|live| live.version);
+        // What was decided while we waited for the turn is in it.
+        let saved = remembered(run, &conversations::lock(conversation));
+        drop(turn);
         if let Some(version) = version {
             let saving = self.agreed(app, run, version, vec![saved]);
             // What is not stored in time is missed by other nodes only.
@@ -289,9 +292,14 @@ impl Gateway {
 
 /// What is remembered of a conversation, for the store.
 fn remembered(run: &RunKey, conversation: &Conversation) -> Change {
+    // One with a name is found by its name.
+    let is_nameless = run.run_id.starts_with(NAMELESS);
+    let known = |by: &String| if is_nameless { by.clone() } else { String::new() };
     Change::PutConversation(Box::new(ConversationRow {
         run: run.clone(),
-        head: conversation.head.clone(),
+        head: known(&conversation.head),
+        answer: known(&conversation.answer),
+        mark: known(&conversation.mark),
         state: conversation.write(),
         at_ms: now_ms(),
     }))

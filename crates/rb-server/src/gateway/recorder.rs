@@ -153,8 +153,7 @@ mod tests {
     }
 
     fn conversation(run_id: &str, at_ms: i64) -> Change {
-        let row =
-            ConversationRow { run: run(run_id), head: String::new(), state: String::new(), at_ms };
+        let row = ConversationRow { run: run(run_id), at_ms, ..ConversationRow::default() };
         Change::PutConversation(Box::new(row))
     }
 

@@ -22,10 +22,10 @@ use tokio::time::Instant;
 
 use super::budgets::Standing;
 use super::conversation::{Conversation, Place};
-use super::conversations::{head, lock, told_by_now};
+use super::conversations::{head, lock, newest_mark};
 use super::mode::Mode;
 use super::watched::{Change as Made, Watched};
-use super::{Gateway, Placement, remembered};
+use super::{Gateway, NAMELESS, Placement, remembered};
 use crate::app::{App, Shared};
 use crate::auth::Caller;
 use crate::clock::now_ms;
@@ -152,7 +152,8 @@ async fn decide(
     let mut named = deadline.of(gateway.run_of(app, &org, incoming, chat)).await?;
     let (mut turn, mut conversation) = deadline.of(taken_up(app, &named.run)).await??;
     if chat.is_stored_elsewhere() {
-        told_by_now(|| !lock(&conversation).awaits_answer()).await;
+        let told = gateway.conversations.told_answer(app, &named.run, &conversation);
+        deadline.of(told).await?;
     }
     let mut place = lock(&conversation).place(chat, named.is_of_harness);
     if place == Place::Other {
@@ -356,6 +357,11 @@ impl Here<'_> {
             let head = head(conversation.newest(), &self.chat.model());
             self.app.gateway.conversations.note_head(self.run, &conversation.head, &head);
             conversation.head = head;
+            if self.run.run_id.starts_with(NAMELESS)
+                && let Some(mark) = newest_mark(self.chat)
+            {
+                conversation.mark = mark;
+            }
         }
         let mut rows = Vec::new();
         for step in &new.steps {

@@ -206,29 +206,29 @@ impl Watched {
 
     /// Remembers an answer that the next request goes on from, with it or without.
     async fn note_given(&self, app: &Shared, answer: &Answer) {
-        if self.row.run.run_id.starts_with(NAMELESS) {
-            app.gateway.conversations.note_answer(&self.row.run, &self.asked, answer);
-        }
-        if !self.is_kept {
+        let (run, conversations) = (&self.row.run, &app.gateway.conversations);
+        let is_nameless = run.run_id.starts_with(NAMELESS);
+        if !self.is_kept && !is_nameless {
             return;
         }
-        let run = &self.row.run;
-        let Some(conversation) = app.gateway.conversations.of(app, run).await else { return };
-        let is_found_by_it = {
+        let Some(conversation) = conversations.of(app, run).await else { return };
+        let is_saved = {
             let mut conversation = lock(&conversation);
-            conversation.answered(answer);
-            if answer.id.is_empty() {
-                return;
+            if is_nameless && let Some(mark) = conversations.note_answer(run, &self.asked, answer) {
+                conversation.mark = mark;
             }
-            let head = answer_head(&answer.id);
-            app.gateway.conversations.note_head(run, &conversation.kept_head, &head);
-            conversation.kept_head.clone_from(&head);
-            if conversation.is_kept_elsewhere() {
-                conversation.head = head;
+            if self.is_kept {
+                conversation.answered(answer);
+                if !answer.id.is_empty() {
+                    let before = answer_head(&conversation.answer);
+                    conversations.note_head(run, &before, &answer_head(&answer.id));
+                    conversation.answer.clone_from(&answer.id);
+                }
             }
-            conversation.is_kept_elsewhere()
+            // A history holds several answers, and may be found by any of the last; only the first has none before it.
+            self.is_kept || conversation.next_index <= 1
         };
-        if is_found_by_it {
+        if is_saved {
             app.gateway.save(app, run, &conversation).await;
         }
     }

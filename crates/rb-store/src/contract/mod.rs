@@ -130,7 +130,7 @@ checks! {
         profiles_are_put_replaced_and_deleted,
         keys_are_found_by_hash_and_revoked_once,
         settings_are_kept_under_their_names,
-        conversations_are_found_by_run_and_by_head,
+        conversations_are_found_by_run_and_by_what_is_newest,
         words_wait_for_their_run_and_are_taken_once,
         changes_of_one_call_take_effect_together,
         deleting_what_is_not_there_touches_nothing,

@@ -7,7 +7,7 @@ use super::sample::{
 };
 use super::{Checked, holds, put, same};
 use crate::{
-    Change, ConversationRow, FindingRow, KeyRow, PatternChange, PatternFilter, PatternRow,
+    Change, ConversationRow, FindingRow, KeyRow, KnownBy, PatternChange, PatternFilter, PatternRow,
     ProfileRow, RunStart, Store, WaitingRow,
 };
 
@@ -227,30 +227,52 @@ pub(super) async fn settings_are_kept_under_their_names(store: Held) -> Checked 
     same("another", store.setting("Colour").await?, None)
 }
 
-pub(super) async fn conversations_are_found_by_run_and_by_head(store: Held) -> Checked {
+pub(super) async fn conversations_are_found_by_run_and_by_what_is_newest(store: Held) -> Checked {
+    // What a conversation is known by is `head`, `answer of head` and `mark of head`.
     let row = |org: &str, run_id: &str, head: &str, at_ms| {
-        let (head, state) = (head.to_owned(), format!("{run_id} {at_ms}"));
+        let of_head = |kind: &str| match head {
+            "" => String::new(),
+            head => format!("{kind}{head}"),
+        };
         Change::PutConversation(Box::new(ConversationRow {
             run: key(org, run_id),
-            head,
-            state,
+            head: of_head(""),
+            answer: of_head("answer of "),
+            mark: of_head("mark of "),
+            state: format!("{run_id} {at_ms}"),
             at_ms,
         }))
     };
+    let kinds = [(KnownBy::Head, ""), (KnownBy::Answer, "answer of "), (KnownBy::Mark, "mark of ")];
     put(&store, begins(start("a", "r", T0))).await?;
-    for change in [row("a", "r", "h1", T0), row("a", "s", "h1", T0 + 1), row("b", "t", "h2", T0)] {
+    for change in [
+        row("a", "r", "h1", T0),
+        row("a", "s", "h1", T0 + 1),
+        row("a", "named", "", T0 + 2),
+        row("b", "t", "h2", T0),
+    ] {
         same("rows touched", put(&store, change).await?, 1)?;
     }
     put(&store, row("a", "r", "h3", T0 + 2)).await?;
     let state = store.conversation(&key("a", "r")).await?;
     same("the newest state", state, Some(format!("r {}", T0 + 2)))?;
     same("another organisation's", store.conversation(&key("b", "r")).await?, None)?;
-    let found = [(vec!["h1"], Some("s")), (vec!["h9", "h3", "h1"], Some("r")), (vec!["h2"], None)];
-    for (heads, run_id) in found {
-        let heads: Vec<String> = heads.into_iter().map(str::to_owned).collect();
-        let found = store.conversation_with_head("a", &heads).await?;
-        same("by head", found.as_deref(), run_id)?;
+    let found: [(&[&str], Option<&str>); 5] = [
+        (&["h1"], Some("s")),
+        (&["h9", "h3", "h1"], Some("r")),
+        (&["h2"], None),
+        (&[""], None),
+        (&[], None),
+    ];
+    for (by, kind) in kinds {
+        for (heads, run_id) in found {
+            let any_of: Vec<String> = heads.iter().map(|head| format!("{kind}{head}")).collect();
+            let found = store.conversation_known_by("a", by, &any_of).await?;
+            same(&format!("by {by:?} {any_of:?}"), found.as_deref(), run_id)?;
+        }
     }
+    let nothing = store.conversation_known_by("a", KnownBy::Mark, &[String::new()]).await?;
+    same("by nothing", nothing, None)?;
     put(&store, Change::DeleteRun(key("a", "r"))).await?;
     same("gone with its run", store.conversation(&key("a", "r")).await?, None)
 }

@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use super::fault::Sql;
 use super::session::Session;
 use super::text::{TextIn, text};
-use crate::{ConversationRow, RunKey};
+use crate::{ConversationRow, KnownBy, RunKey};
 
 /// Prepared before it is sent with others.
-pub(super) const PUT: &str = "INSERT INTO conversations (org, run_id, head, state, at_ms)
-    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[])
-    ON CONFLICT (org, run_id) DO UPDATE SET head = excluded.head, state = excluded.state,
-        at_ms = excluded.at_ms";
+pub(super) const PUT: &str = "INSERT INTO conversations
+        (org, run_id, head, answer, mark, state, at_ms)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[],
+        $7::bigint[])
+    ON CONFLICT (org, run_id) DO UPDATE SET head = excluded.head, answer = excluded.answer,
+        mark = excluded.mark, state = excluded.state, at_ms = excluded.at_ms";
 
 /// Puts the newest state of each conversation, in the order of their names: then nobody waits in a circle.
 pub(super) async fn put(session: &Session, rows: &BTreeMap<&RunKey, &ConversationRow>) -> Sql<u64> {
@@ -29,6 +31,8 @@ pub(super) async fn put(session: &Session, rows: &BTreeMap<&RunKey, &Conversatio
                 &texts(|row| &row.run.org),
                 &texts(|row| &row.run.run_id),
                 &texts(|row| &row.head),
+                &texts(|row| &row.answer),
+                &texts(|row| &row.mark),
                 &texts(|row| &row.state),
                 &at_ms,
             ],
@@ -42,17 +46,22 @@ pub(super) async fn find(session: &Session, run: &RunKey) -> Sql<Option<String>>
     rows.first().map(|row| text(row, "state")).transpose()
 }
 
-/// The run of the newest conversation with the first of the heads that any has.
-pub(super) async fn with_head(
+/// The run of the newest conversation that is known by the first of these that any is known by.
+pub(super) async fn known_by(
     session: &Session,
     org: &str,
-    heads: &[String],
+    by: KnownBy,
+    any_of: &[String],
 ) -> Sql<Option<String>> {
-    let heads: Vec<TextIn<'_>> = heads.iter().map(|head| TextIn::of(head)).collect();
-    let sql = "SELECT c.run_id FROM unnest($2::text[]) WITH ORDINALITY AS h (head, place)
-        JOIN conversations c ON c.org = $1 AND c.head = h.head
-        ORDER BY h.place, c.at_ms DESC LIMIT 1";
-    let rows = session.select(sql, &[&TextIn::of(org), &heads]).await?;
+    let any_of: Vec<TextIn<'_>> = any_of.iter().map(|known| TextIn::of(known)).collect();
+    let column = by.column();
+    // Only what says that it is not empty can use the index.
+    let sql = format!(
+        "SELECT c.run_id FROM unnest($2::text[]) WITH ORDINALITY AS k (known, place)
+         JOIN conversations c ON c.org = $1 AND c.{column} = k.known AND c.{column} <> ''
+         ORDER BY k.place, c.at_ms DESC LIMIT 1"
+    );
+    let rows = session.select(&sql, &[&TextIn::of(org), &any_of]).await?;
     rows.first().map(|row| text(row, "run_id")).transpose()
 }
 
@@ -61,7 +70,7 @@ pub(super) async fn list(
     after: Option<&RunKey>,
     count_max: u32,
 ) -> Sql<Vec<ConversationRow>> {
-    let sql = "SELECT org, run_id, head, state, at_ms FROM conversations
+    let sql = "SELECT org, run_id, head, answer, mark, state, at_ms FROM conversations
         WHERE $3 OR (org, run_id) > ($1, $2) ORDER BY org, run_id LIMIT $4";
     let (org, run_id) = after.map_or(("", ""), |run| (run.org.as_str(), run.run_id.as_str()));
     let (first, count) = (after.is_none(), i64::from(count_max));
@@ -71,6 +80,8 @@ pub(super) async fn list(
         Ok(ConversationRow {
             run: RunKey { org: text(row, "org")?, run_id: text(row, "run_id")? },
             head: text(row, "head")?,
+            answer: text(row, "answer")?,
+            mark: text(row, "mark")?,
             state: text(row, "state")?,
             at_ms: row.try_get("at_ms")?,
         })

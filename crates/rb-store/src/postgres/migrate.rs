@@ -13,6 +13,7 @@ pub(super) const ALL: &[Migration] = &[
     Migration { name: "reading", sql: include_str!("../../migrations/postgres/0003_reading.sql") },
     Migration { name: "library", sql: include_str!("../../migrations/postgres/0004_library.sql") },
     Migration { name: "waiting", sql: include_str!("../../migrations/postgres/0005_waiting.sql") },
+    Migration { name: "answers", sql: include_str!("../../migrations/postgres/0006_answers.sql") },
 ];
 
 const DOING: &str = "bringing the database up to date";

@@ -71,7 +71,7 @@ use self::fault::{Fault, Sql};
 use self::session::Session;
 use self::writer::Writers;
 use crate::{
-    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, PatternChange,
+    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, KnownBy, PatternChange,
     PatternFilter, PatternRow, ProfileRow, Result, RunFilter, RunKey, RunRow, Scope, StepRow,
     Store, UsageDay, WaitingRow,
 };
@@ -228,8 +228,14 @@ impl Store for Postgres {
         self.read("reading a conversation", query).await
     }
 
-    async fn conversation_with_head(&self, org: &str, heads: &[String]) -> Result<Option<String>> {
-        let query = async |session: &Session| conversations::with_head(session, org, heads).await;
+    async fn conversation_known_by(
+        &self,
+        org: &str,
+        by: KnownBy,
+        any_of: &[String],
+    ) -> Result<Option<String>> {
+        let query =
+            async |session: &Session| conversations::known_by(session, org, by, any_of).await;
         self.read("finding a conversation", query).await
     }
 

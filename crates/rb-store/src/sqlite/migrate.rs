@@ -17,6 +17,7 @@ pub(super) const ALL: &[Migration] = &[
     Migration { name: "reading", sql: include_str!("../../migrations/sqlite/0004_reading.sql") },
     Migration { name: "library", sql: include_str!("../../migrations/sqlite/0005_library.sql") },
     Migration { name: "waiting", sql: include_str!("../../migrations/sqlite/0006_waiting.sql") },
+    Migration { name: "answers", sql: include_str!("../../migrations/sqlite/0007_answers.sql") },
 ];
 
 const DOING: &str = "bringing the database up to date";

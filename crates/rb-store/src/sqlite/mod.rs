@@ -69,7 +69,7 @@ use self::heads::Heads;
 use self::reader::Readers;
 use self::writer::Writer;
 use crate::{
-    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, PatternChange,
+    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, KnownBy, PatternChange,
     PatternFilter, PatternRow, ProfileRow, Result, RunFilter, RunKey, RunRow, Scope, StepRow,
     Store, UsageDay, WaitingRow,
 };
@@ -309,10 +309,15 @@ impl Store for Sqlite {
         self.read("reading a conversation", move |db| conversations::find(db, &run)).await
     }
 
-    async fn conversation_with_head(&self, org: &str, heads: &[String]) -> Result<Option<String>> {
-        let (org, heads) = (org.to_owned(), heads.to_vec());
-        self.read("finding a conversation", move |db| conversations::with_head(db, &org, &heads))
-            .await
+    async fn conversation_known_by(
+        &self,
+        org: &str,
+        by: KnownBy,
+        any_of: &[String],
+    ) -> Result<Option<String>> {
+        let (org, any_of) = (org.to_owned(), any_of.to_vec());
+        let query = move |db: &Connection| conversations::known_by(db, &org, by, &any_of);
+        self.read("finding a conversation", query).await
     }
 
     async fn waiting(&self, run: &RunKey) -> Result<Vec<WaitingRow>> {

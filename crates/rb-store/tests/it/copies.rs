@@ -44,6 +44,8 @@ async fn fill(store: &Arc<dyn Store>) {
         changes.push(Change::PutConversation(Box::new(ConversationRow {
             run: run(at),
             head: format!("head {at}"),
+            answer: format!("answer {at}"),
+            mark: format!("mark {at}"),
             state: "{}".to_owned(),
             at_ms: 7,
         })));

@@ -237,8 +237,7 @@ fn a_conversation_that_the_provider_keeps_goes_on_from_the_answer_we_saw() {
     let first = check("openai-responses", r#"{"input":"Fix it"}"#, "");
     assert_eq!(first.said_since, "Fix it");
     let calls = vec![AskedCall::new("c1", "shell", &RunInput::Text("{}".into()))];
-    let carry =
-        first.with_answer(&Answer { thought: "I look.".into(), calls, ..Answer::default() });
+    let carry = first.with_reply(Reply { thought: "I look.".into(), calls });
     let body = r#"{"previous_response_id":"resp_1","input":[
         {"type":"function_call_output","call_id":"c1","output":"a.py"},
         {"type":"function_call_output","call_id":"lost","output":"b.py"}]}"#;

@@ -85,6 +85,20 @@ fn script(way: Way) -> impl FnMut(&Seen) -> Vec<Act> + Send + 'static {
     }
 }
 
+/// The same, but one of the requests is refused.
+fn failing_once(way: Way, refused: usize) -> impl FnMut(&Seen) -> Vec<Act> + Send + 'static {
+    let mut usual = script(way);
+    let mut requests = 0;
+    move |seen| {
+        requests += 1;
+        if requests == refused {
+            answer("529 Overloaded", "application/json", b"{}")
+        } else {
+            usual(seen)
+        }
+    }
+}
+
 async fn runs(stage: &Stage) -> Vec<String> {
     assert!(stage.app.gateway.settled().await);
     let filter = RunFilter { count_max: 50, ..RunFilter::default() };
@@ -133,20 +147,45 @@ async fn a_kept_conversation_is_found_again_after_a_restart_and_a_call_made_agai
     }
 }
 
+/// What the provider saw and what was stored, with the requests going to the nodes in turns as the bits say.
+async fn told(way: Way, nodes: Option<u32>) -> (Vec<String>, Vec<rb_store::StepRow>) {
+    let stage = Stage::new(failing_once(way, 6)).await;
+    let other = if nodes.is_some() { stage.neighbour().await } else { stage.address };
+    for (at, answers) in [0, 1, 2, 3, 4, 5, 5, 6, 7].into_iter().enumerate() {
+        let is_other = nodes.unwrap_or_default() >> at & 1 == 1;
+        let address = if is_other { other } else { stage.address };
+        let body = way.request(answers).to_string();
+        super::client::post(address, way.path(), &[], body.as_bytes()).await;
+    }
+    let runs = runs(&stage).await;
+    assert_eq!(runs.len(), 1, "{way:?} {nodes:?}: {runs:?}");
+    let seen = stage.upstream.seen().iter().map(Seen::text).collect();
+    (seen, stage.steps(&runs[0]).await)
+}
+
+#[tokio::test]
+async fn two_nodes_take_what_the_provider_keeps_as_one_would() {
+    for way in [Way::Answer, Way::Name, Way::Thread] {
+        let (seen, steps) = told(way, None).await;
+        let told_once = |steps: &[rb_store::StepRow]| -> Vec<_> {
+            let of = |step: &rb_store::StepRow| {
+                let said = (step.user_input.clone(), step.thought.clone());
+                (said, step.action.clone(), step.observation.clone(), step.injections.clone())
+            };
+            steps.iter().map(of).collect()
+        };
+        for nodes in [0b0_1010_1010, 0b0_0000_0010, 0b1_0110_0110] {
+            let (seen_here, steps_here) = told(way, Some(nodes)).await;
+            assert_eq!(seen_here, seen, "{way:?} {nodes:b}");
+            assert_eq!(told_once(&steps_here), told_once(&steps), "{way:?} {nodes:b}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_call_that_failed_and_is_made_again_is_one_step() {
     for way in [Way::Answer, Way::Name, Way::Thread] {
-        let mut usual = script(way);
-        let mut requests = 0;
-        let stage = Stage::new(move |seen| {
-            requests += 1;
-            if requests == 3 {
-                answer("529 Overloaded", "application/json", b"{}")
-            } else {
-                usual(seen)
-            }
-        })
-        .await;
+        let stage = Stage::new(failing_once(way, 3)).await;
         for answers in [0, 1, 2, 2, 3] {
             stage.post(way.path(), &[], &way.request(answers).to_string()).await;
             assert!(stage.app.gateway.settled().await);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Stage;
 use super::talk::{DIALECTS, Dialect, SIGN, obliging};
-use super::upstream::{Seen, answer};
+use super::upstream::{Act, Seen, answer};
 use crate::auth::ORG_DEFAULT;
 
 const TURNS: usize = 10;
@@ -147,35 +147,70 @@ async fn nothing_is_said_before_anything_happened() {
     }
 }
 
-/// A note stands behind each request and is gone in the next one, and the system prompt tells the time.
-#[tokio::test]
-async fn a_history_that_is_rewritten_each_time_is_the_run_whose_answers_it_holds() {
+/// The model asks for the same again, under an id that comes back in the history.
+fn searching() -> impl FnMut(&Seen) -> Vec<Act> + Send + 'static {
     let mut answers = 0;
-    let stage = Stage::new(move |_: &Seen| {
+    move |_| {
         let call = json!({ "id": format!("call_{answers:06}"), "type": "function", "function": { "name": "search", "arguments": "{}" } });
         let message = json!({ "role": "assistant", "content": null, "tool_calls": [call] });
         let body = json!({ "id": "c", "model": "m", "choices": [{ "index": 0, "message": message, "finish_reason": "tool_calls" }] });
         answers += 1;
         answer("200 OK", "application/json", body.to_string().as_bytes())
-    })
-    .await;
+    }
+}
+
+/// Who gets the requests of a conversation.
+#[derive(Debug, Clone, Copy)]
+enum Taken {
+    ByOneNode,
+    /// It is started again before each request.
+    ByOneThatRestarts,
+    /// One after the other.
+    ByTwoNodes,
+}
+
+/// A note stands behind each request and is gone in the next one, and the system prompt tells the time. Gives what the
+/// provider saw, and the steps.
+async fn rewritten(taken: Taken, run: Option<&str>) -> (Vec<String>, usize) {
+    let mut stage = Stage::new(searching()).await;
+    let mut other = match taken {
+        Taken::ByTwoNodes => Some(stage.neighbour().await),
+        Taken::ByOneNode | Taken::ByOneThatRestarts => None,
+    };
+    let named: Vec<(&str, &str)> =
+        run.map(|run| ("x-reasonblocks-run-id", run)).into_iter().collect();
     let dialect = Dialect::Chat;
     for turns in 0..8 {
         let mut messages = dialect.history(turns);
         messages
             .insert(0, json!({ "role": "system", "content": format!("It is {turns} o'clock.") }));
         messages.push(json!({ "role": "system", "content": format!("{turns} files are open.") }));
-        let got = stage.post(dialect.path(), &[], &dialect.request("m", &messages)).await;
+        if matches!(taken, Taken::ByOneThatRestarts) {
+            stage.restart().await;
+        }
+        let got = stage.post(dialect.path(), &named, &dialect.request("m", &messages)).await;
         assert_eq!(got.status, 200);
         assert!(stage.app.gateway.settled().await);
+        if let Some(other) = &mut other {
+            std::mem::swap(other, &mut stage.address);
+        }
     }
     let filter = RunFilter { count_max: 50, ..RunFilter::default() };
     let runs = stage.store.runs(&Scope::org(ORG_DEFAULT), &filter).await.unwrap();
-    assert_eq!(runs.len(), 1, "{runs:?}");
+    assert_eq!(runs.len(), 1, "{taken:?}: {runs:?}");
     let steps = stage.steps(&runs[0].run.run_id).await;
-    assert_eq!(steps.len(), 8, "every step once");
-    assert!(
-        stage.upstream.seen().iter().any(|seen| seen.text().contains(SIGN)),
-        "and it is steered"
-    );
+    (stage.upstream.seen().iter().map(Seen::text).collect(), steps.len())
+}
+
+#[tokio::test]
+async fn a_history_that_is_rewritten_each_time_is_the_run_whose_answers_it_holds() {
+    for run in [None, Some("named")] {
+        let (seen, steps) = rewritten(Taken::ByOneNode, run).await;
+        assert_eq!(steps, 8, "every step once");
+        assert!(came_at(&seen).is_some(), "and it is steered");
+        for taken in [Taken::ByOneThatRestarts, Taken::ByTwoNodes] {
+            let (seen_here, steps_here) = rewritten(taken, run).await;
+            assert_eq!((steps_here, &seen_here), (steps, &seen), "{taken:?} {run:?}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use rb_store::{
-    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, PatternChange,
+    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, KnownBy, PatternChange,
     PatternFilter, PatternRow, ProfileRow, Result, RunFilter, RunKey, RunRow, Scope, StepRow,
     Store, StoreError, UsageDay, WaitingRow,
 };
@@ -112,7 +112,7 @@ weakly! {
     conversations(after: Option<&RunKey>, count_max: u32) -> Vec<ConversationRow>;
     tell(node: &str, messages: Vec<String>) -> ();
     conversation(run: &RunKey) -> Option<String>;
-    conversation_with_head(org: &str, heads: &[String]) -> Option<String>;
+    conversation_known_by(org: &str, by: KnownBy, any_of: &[String]) -> Option<String>;
     waiting(run: &RunKey) -> Vec<WaitingRow>;
     runs_waited_for(since_ms: i64) -> Vec<RunKey>;
     ping() -> ();
