@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import http.client
-import http.server
 import json
 import random
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,13 +17,6 @@ from cluster import Link, Node, Postgres, Wire
 NODES = 3
 WRITERS = 6
 STEPS = 40
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    server = Postgres()
-    yield server
-    server.stop()
 
 
 def three(url: str, tmp_path: Path) -> list[Node]:
@@ -254,69 +245,3 @@ def test_cutting_the_network_loses_nothing(how: str, postgres: Postgres, tmp_pat
     if apart:
         apart.stop()
         link.remove()
-
-
-class Provider(http.server.ThreadingHTTPServer):
-    """Answers every chat with the same words and keeps what it was sent."""
-
-    def __init__(self) -> None:
-        self.seen: list[str] = []
-        provider = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                provider.seen.append(self.rfile.read(int(self.headers["content-length"])).decode())
-                said = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [
-                    {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Again."}}]}
-                body = json.dumps(said).encode()
-                self.send_response(200)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        super().__init__(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-
-def conversation(turns: int) -> dict:
-    """An agent that makes the same call again and again."""
-    messages: list[dict] = [{"role": "user", "content": "Find where the session timeout is set."}]
-    for turn in range(turns):
-        call = {"id": f"call_{turn}", "type": "function",
-                "function": {"name": "search", "arguments": '{"query": "session timeout"}'}}
-        messages.append({"role": "assistant", "content": "I search for it.", "tool_calls": [call]})
-        messages.append({"role": "tool", "tool_call_id": f"call_{turn}", "content": "no match"})
-    return {"model": "m", "messages": messages}
-
-
-def test_a_conversation_on_random_nodes_is_steered_as_on_one(postgres: Postgres, tmp_path: Path) -> None:
-    one, many = Provider(), Provider()
-    patient = tmp_path / "patient.toml"
-    patient.write_text("[gateway]\ndecided_within_ms = 20000\n")  # this machine may be busy with other things
-
-    def node(url: str, name: str, provider: Provider) -> Node:
-        upstream = f"http://127.0.0.1:{provider.server_port}"
-        return Node(url, tmp_path / name, RB_UPSTREAM_OPENAI=upstream, RB_CONFIG=str(patient)).start()
-
-    alone = node("", "alone", one)
-    url = postgres.database("talk")
-    nodes = [node(url, str(at), many) for at in range(NODES)]
-    choice = random.Random(7)
-    for turns in range(12):
-        body = json.dumps(conversation(turns)).encode()
-        for asked in (alone, choice.choice(nodes)):
-            status, said, _ = asked.send("POST", "/openai/v1/chat/completions", body, content_type="application/json",
-                                         x_reasonblocks_run_id="talk")
-            assert status == 200, said
-    assert many.seen == one.seen
-    steered = sum("Run monitor of this workspace" in body for body in one.seen)
-    assert steered > 3, "nothing was said"
-    told = [len(asked.run("talk", steps=12)["steps"]) for asked in (alone, nodes[0])]
-    assert told == [12, 12]
-    print(f"12 requests of a conversation on {NODES} nodes reached the provider as from one, {steered} of them steered")
-    for asked in [alone, *nodes]:
-        asked.stop()

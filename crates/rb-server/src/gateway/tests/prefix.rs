@@ -161,21 +161,21 @@ fn searching() -> impl FnMut(&Seen) -> Vec<Act> + Send + 'static {
 
 /// Who gets the requests of a conversation.
 #[derive(Debug, Clone, Copy)]
-enum Taken {
-    ByOneNode,
+enum Nodes {
+    One,
     /// It is started again before each request.
-    ByOneThatRestarts,
+    Restarting,
     /// One after the other.
-    ByTwoNodes,
+    Two,
 }
 
 /// A note stands behind each request and is gone in the next one, and the system prompt tells the time. Gives what the
 /// provider saw, and the steps.
-async fn rewritten(taken: Taken, run: Option<&str>) -> (Vec<String>, usize) {
+async fn rewritten(nodes: Nodes, run: Option<&str>) -> (Vec<String>, usize) {
     let mut stage = Stage::new(searching()).await;
-    let mut other = match taken {
-        Taken::ByTwoNodes => Some(stage.neighbour().await),
-        Taken::ByOneNode | Taken::ByOneThatRestarts => None,
+    let mut other = match nodes {
+        Nodes::Two => Some(stage.neighbour().await),
+        Nodes::One | Nodes::Restarting => None,
     };
     let named: Vec<(&str, &str)> =
         run.map(|run| ("x-reasonblocks-run-id", run)).into_iter().collect();
@@ -185,7 +185,7 @@ async fn rewritten(taken: Taken, run: Option<&str>) -> (Vec<String>, usize) {
         messages
             .insert(0, json!({ "role": "system", "content": format!("It is {turns} o'clock.") }));
         messages.push(json!({ "role": "system", "content": format!("{turns} files are open.") }));
-        if matches!(taken, Taken::ByOneThatRestarts) {
+        if matches!(nodes, Nodes::Restarting) {
             stage.restart().await;
         }
         let got = stage.post(dialect.path(), &named, &dialect.request("m", &messages)).await;
@@ -197,7 +197,7 @@ async fn rewritten(taken: Taken, run: Option<&str>) -> (Vec<String>, usize) {
     }
     let filter = RunFilter { count_max: 50, ..RunFilter::default() };
     let runs = stage.store.runs(&Scope::org(ORG_DEFAULT), &filter).await.unwrap();
-    assert_eq!(runs.len(), 1, "{taken:?}: {runs:?}");
+    assert_eq!(runs.len(), 1, "{nodes:?}: {runs:?}");
     let steps = stage.steps(&runs[0].run.run_id).await;
     (stage.upstream.seen().iter().map(Seen::text).collect(), steps.len())
 }
@@ -205,12 +205,12 @@ async fn rewritten(taken: Taken, run: Option<&str>) -> (Vec<String>, usize) {
 #[tokio::test]
 async fn a_history_that_is_rewritten_each_time_is_the_run_whose_answers_it_holds() {
     for run in [None, Some("named")] {
-        let (seen, steps) = rewritten(Taken::ByOneNode, run).await;
+        let (seen, steps) = rewritten(Nodes::One, run).await;
         assert_eq!(steps, 8, "every step once");
         assert!(came_at(&seen).is_some(), "and it is steered");
-        for taken in [Taken::ByOneThatRestarts, Taken::ByTwoNodes] {
-            let (seen_here, steps_here) = rewritten(taken, run).await;
-            assert_eq!((steps_here, &seen_here), (steps, &seen), "{taken:?} {run:?}");
+        for nodes in [Nodes::Restarting, Nodes::Two] {
+            let (seen_here, steps_here) = rewritten(nodes, run).await;
+            assert_eq!((steps_here, &seen_here), (steps, &seen), "{nodes:?} {run:?}");
         }
     }
 }
