@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import logging
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from reasonblocks._engine import Rules, Step, score_step
 from reasonblocks.experiments import assign_arm, sdk_version
 from reasonblocks.lookup import Library, LocalLibrary, ServerLibrary, SomeTiers
-from reasonblocks.server import Server
+from reasonblocks.server import STEPS_MAX, Server
 from reasonblocks.settings import checked_key, masked_key, resolved_base_url
 from reasonblocks.steering import SteeringSession
 from reasonblocks.telemetry import Telemetry
@@ -264,10 +265,28 @@ class ReasonBlocks:
 
 
 class _ServerJudge:
+    """Sends what is new to a server that marks what it knows, and the whole run to any other."""
+
     def __init__(self, server: Server, task_profile: str, weights: Mapping[str, float], run_id: str) -> None:
         self._server, self._task_profile, self._weights, self._run_id = server, task_profile, weights, run_id
+        self._steps: deque[Step] = deque(maxlen=STEPS_MAX)
+        self._mark = ""
 
-    def judge(self, steps: list[Step], model_id: str) -> dict[str, Any] | None:
+    def judge(self, new: list[Step], model_id: str) -> dict[str, Any] | None:
+        self._steps.extend(new)
+        reply = self._asked(new, model_id, self._mark) if self._mark else None
+        if reply is None:
+            reply = self._asked(list(self._steps), model_id, "")
+        mark = (reply or {}).get("mark")
+        self._mark = mark if isinstance(mark, str) else ""
+        return reply
+
+    def _asked(self, steps: list[Step], model_id: str, after_mark: str) -> dict[str, Any] | None:
         return self._server.evaluate(
-            steps, model=model_id, task_profile=self._task_profile, weights=self._weights, run_id=self._run_id
+            steps,
+            model=model_id,
+            task_profile=self._task_profile,
+            weights=self._weights,
+            run_id=self._run_id,
+            after_mark=after_mark,
         )

@@ -18,6 +18,7 @@ STEPS_MAX = 2_000
 TEXT_CHARS_MAX = 64_000
 REST_S = 5.0
 REST_S_MAX = 60.0
+CONFLICT = 409
 
 Json = dict[str, Any]
 
@@ -79,14 +80,20 @@ class Server:
         task_profile: str = "coding",
         weights: Mapping[str, float] | None = None,
         run_id: str = "",
+        after_mark: str = "",
     ) -> Json | None:
-        """Ask what the monitors of the server say of a run so far."""
+        """Ask what the monitors of the server say of a run so far.
+
+        With the `mark` of an earlier reply, `steps` are those since; nothing is said where the server knows it no more.
+        """
         body: Json = {"model": model[:128], "task_profile": task_profile}
         body["steps"] = [_sent(step) for step in steps[-STEPS_MAX:]]
         if weights:
             body["weights"] = dict(weights)
         if run_id:
             body["run_id"] = run_id
+        if after_mark:
+            body["after_mark"] = after_mark
         reply = self._inline("POST", "/monitors/evaluate", body)
         return reply if isinstance(reply, dict) and "inject" in reply else None
 
@@ -167,6 +174,8 @@ class Server:
         try:
             reply = self._http.call(method, path, body)
         except HttpError as error:
+            if error.status == CONFLICT:
+                return None  # it is there, and has forgotten what came before
             self._patience.failed()
             logger.warning("the server did not answer, going on without it: %s", error)
             return None

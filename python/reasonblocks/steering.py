@@ -22,7 +22,6 @@ from reasonblocks.types import STATES, FSMState
 logger = logging.getLogger("reasonblocks")
 
 MARK = "[REASONBLOCKS]"
-JUDGED_STEPS_MAX = 2_000
 
 
 class TokenBudgetReached(RuntimeError):  # noqa: N818 -- a limit that was asked for, not an error
@@ -32,8 +31,8 @@ class TokenBudgetReached(RuntimeError):  # noqa: N818 -- a limit that was asked 
 class Judge(Protocol):
     """Says what the monitors of another engine think of a run."""
 
-    def judge(self, steps: list[Step], model_id: str) -> dict[str, Any] | None:
-        """Give a verdict on the whole run so far, or nothing."""
+    def judge(self, new: list[Step], model_id: str) -> dict[str, Any] | None:
+        """Give a verdict on the run so far, of which these steps are new, or nothing."""
 
 
 @dataclass
@@ -102,7 +101,6 @@ class SteeringSession:
         self._library = library
         self._judge = judge
         self._telemetry = telemetry
-        self._history: list[Step] = []
         self._untold: list[Step] = []
         self._rows = 0
         self._answer: str | None = None
@@ -283,10 +281,7 @@ class SteeringSession:
     # Between the stages.
 
     def _verdict(self, steps: list[Step], model_id: str) -> dict[str, Any] | None:
-        if self._judge is None or not steps:
-            return None
-        self._history = [*self._history, *steps][-JUDGED_STEPS_MAX:]
-        return self._judge.judge(self._history, model_id)
+        return self._judge.judge(steps, model_id) if self._judge is not None and steps else None
 
     def _plan(self, steps: list[Step], model_id: str) -> Plan:
         if self._judge is None and self._library is None:

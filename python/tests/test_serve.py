@@ -17,7 +17,7 @@ import pytest
 from conftest import ScriptedChat, looping, search
 from langchain.agents import create_agent
 
-from reasonblocks import CodebaseMemory, ReasonBlocks
+from reasonblocks import CodebaseMemory, ReasonBlocks, Server, Step
 
 RB_BIN = os.environ.get("RB_BIN")
 PUBLIC_SDK = os.environ.get("RB_PUBLIC_SDK")
@@ -65,6 +65,19 @@ def test_a_run_is_judged_and_kept_by_the_server(url):
     assert "serve-1" in [run["run_id"] for run in rb.server.list_runs()]
     assert rb.server.health_summary()["total_runs"] >= 1
     assert rb.server.score_step("ok") < 0.05
+
+
+def test_steps_after_a_mark_are_judged_as_the_whole_run(url):
+    server = Server(api_key="rb_test_x", base_url=url)
+    steps = [Step(f"Let me search again {at}", "search", {"query": "session"}, "nothing found") for at in range(8)]
+    reply = server.evaluate(steps[:1])
+    for at in range(1, 8):
+        reply = server.evaluate(steps[at : at + 1], after_mark=reply["mark"])
+    assert reply == server.evaluate(steps)
+    assert reply["step_count"] == 8
+    assert reply["inject"]
+    assert server.evaluate(steps[:1], after_mark="unknown") is None
+    assert server.evaluate(steps[:1]) is not None, "the server is not left alone for that"
 
 
 def test_findings_are_kept_by_the_server(url):

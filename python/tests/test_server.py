@@ -98,6 +98,40 @@ def test_a_server_judges_looks_up_and_is_told(serve):
     assert server.headers[0]["Authorization"] == "Bearer rb_live_x"
 
 
+def test_a_server_that_marks_what_it_knows_is_told_what_is_new(serve):
+    known: dict[str, int] = {}
+    is_forgetful = False
+
+    def answer(method: str, path: str, body: Any) -> tuple[int, Any]:
+        if path != "/monitors/evaluate":
+            return healthy(method, path, body)
+        after = body.get("after_mark")
+        if after is not None and (is_forgetful or after not in known):
+            return 409, {"detail": "send the whole run"}
+        count = known.get(after or "", 0) + len(body["steps"])
+        known[f"mark {count}"] = count
+        return 200, {"inject": False, "fired": [], "scores": {}, "composite": 0.0, "mark": f"mark {count}"}
+
+    server = serve(answer)
+    session = ReasonBlocks(base_url=server.url, live_streaming_enabled=False).session()
+
+    def take(thought: str) -> None:
+        session.end_step(session.begin_step(thought=thought))
+
+    def asked() -> list[tuple[int, str | None]]:
+        return [(len(body["steps"]), body.get("after_mark")) for body in server.bodies("/monitors/evaluate")]
+
+    for thought in ("one", "two", "three"):
+        take(thought)
+    assert asked() == [(1, None), (1, "mark 1"), (1, "mark 2")]
+    is_forgetful = True
+    take("four")
+    assert asked()[3:] == [(1, "mark 3"), (4, None)], "the server has started again"
+    is_forgetful = False
+    take("five")
+    assert asked()[5:] == [(1, "mark 4")]
+
+
 def test_a_failing_server_costs_no_guidance_and_one_failed_call(serve):
     server = serve(lambda *_: (503, {"detail": "down"}))
     rb = ReasonBlocks(base_url=server.url, live_streaming_enabled=False)

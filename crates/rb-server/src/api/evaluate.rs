@@ -29,7 +29,7 @@ use super::cut::{Cuts, TASK_CHARS_MAX, TEXT_CHARS_MAX, plain};
 use crate::app::Shared;
 use crate::auth::Caller;
 use crate::body;
-use crate::error::{ApiError, ApiResult, unprocessable};
+use crate::error::{ApiError, ApiResult, Problem, unprocessable};
 use crate::judge::{self, Evidence, Suite};
 use crate::library::Wanted;
 use crate::metrics::{InjectionLabels, MonitorLabels};
@@ -55,7 +55,7 @@ struct EvaluateBody {
     model: Option<String>,
     /// Which weights the monitors have: `coding`, `pr_review`, `qa` or one of yours. An unknown one has the defaults.
     task_profile: Option<String>,
-    /// The whole run so far.
+    /// The whole run so far; with `after_mark`, what is new in it.
     #[schema(max_items = 2000)]
     steps: Option<Vec<StepIn>>,
     /// Weights by monitor, over those of the profile. Unknown names are left out and others brought between 0 and 1;
@@ -67,6 +67,8 @@ struct EvaluateBody {
     run_id: Option<String>,
     /// What the user asked for: `silent_topic_drift` compares with it.
     task: Option<String>,
+    /// The `mark` of an earlier reply: `steps` go on from there. A server that does not know it any more answers 409.
+    after_mark: Option<String>,
     org_id: Option<String>,
     project_id: Option<String>,
 }
@@ -93,6 +95,8 @@ struct Verdict {
     /// How hard the newest thought looks.
     difficulty: Option<f64>,
     step_count: u32,
+    /// What these steps are known by, for `after_mark` of the next request.
+    mark: String,
     /// What was not taken as it was given.
     notes: Vec<String>,
 }
@@ -109,6 +113,7 @@ struct Judged {
 /// Judges a trace and says whether to steer.
 #[utoipa::path(post, path = "/monitors/evaluate", tag = "steering", request_body = EvaluateBody, responses(
     (status = 200, body = Verdict),
+    (status = 409, description = "what came before `after_mark` is not known here: send the whole run", body = Problem),
 ))]
 async fn evaluate(
     State(app): State<Shared>,
@@ -135,6 +140,7 @@ async fn evaluate(
     let whole = || app.prefixes.read_whole(&owner, &body).map(|trace| trace.steps);
     let (steps, watched, cut) = observed(&app, steps, &judged, whole).await?;
     let (mut verdict, situation) = verdict(&watched.0);
+    verdict.mark = watched.1.shown();
     app.prefixes.keep(&blocks, &steps, watched.1);
     app.prefixes.keep_state(app.prefixes.state_key(&judged.by, watched.1), watched.0);
     if let Some(situation) = situation {
@@ -206,7 +212,12 @@ async fn observed(
 ) -> ApiResult<(Steps, (Watched, Mark), Vec<String>)> {
     let key = |mark: Mark| app.prefixes.state_key(&judged.by, mark);
     let (known_count, known) = steps.known;
-    let state = if known_count > 0 { app.prefixes.take_state(key(known)) } else { None };
+    let has_past = known_count > 0 || steps.is_after;
+    let state = if has_past { app.prefixes.take_state(key(known)) } else { None };
+    if steps.is_after && state.is_none() {
+        let what = "what came before `after_mark` is not known here (any more): send the whole run";
+        return Err(ApiError::Conflict(what.to_owned()));
+    }
     // The steps that were recognised are of use only with the state after them.
     let steps = if known_count > 0 && state.is_none() { whole()? } else { steps };
     let state = state.map(|watched| (0, watched));
@@ -278,6 +289,7 @@ fn verdict(watched: &Watched) -> (Verdict, Option<Situation>) {
         evidence: judge::evidence(assessment, |position| position),
         difficulty: assessment.difficulty,
         step_count: watched.count,
+        mark: String::new(),
         notes: Vec::new(),
     };
     let newest = watched.count.saturating_sub(1);

@@ -6,6 +6,8 @@
 //! and how they are judged, so nothing is ever shared between organisations. A request that is repeated word for word
 //! is answered from memory.
 //!
+//! Every reply holds the mark of the steps it is about. A client that sends it back brings only the steps after it.
+//!
 //! All of it is bounded in number, bytes and age, and losing any of it costs time only.
 
 /// The bytes of a request into steps and settings.
@@ -50,6 +52,18 @@ const THOUGHT_BYTES_MAX: usize = 8_000;
 pub(crate) struct Mark(u128);
 
 impl Mark {
+    /// Where nobody ever was.
+    const NOWHERE: Self = Self(0);
+
+    /// As clients get it, and send it back.
+    pub(crate) fn shown(self) -> String {
+        format!("{:032x}", self.0)
+    }
+
+    fn read(shown: &str) -> Option<Self> {
+        u128::from_str_radix(shown, 16).ok().map(Self)
+    }
+
     fn of(seed: u64, bytes: &[u8]) -> Self {
         Self(XxHash3_128::oneshot_with_seed(seed, bytes))
     }

@@ -25,6 +25,7 @@ pub(crate) struct Settings {
     pub(crate) task: Option<String>,
     pub(crate) org_id: Option<String>,
     pub(crate) project_id: Option<String>,
+    pub(crate) after_mark: Option<String>,
 }
 
 /// A request as it is parsed.
@@ -38,6 +39,7 @@ struct Whole<'a> {
     task: Option<String>,
     org_id: Option<String>,
     project_id: Option<String>,
+    after_mark: Option<String>,
     #[serde(borrow, default)]
     steps: Option<Vec<&'a RawValue>>,
 }
@@ -46,7 +48,18 @@ impl Whole<'_> {
     fn settings(self) -> Settings {
         let Self { model, task_profile, weights, suite, run_id, task, org_id, project_id, .. } =
             self;
-        Settings { model, task_profile, weights, suite, run_id, task, org_id, project_id }
+        let after_mark = self.after_mark;
+        Settings {
+            model,
+            task_profile,
+            weights,
+            suite,
+            run_id,
+            task,
+            org_id,
+            project_id,
+            after_mark,
+        }
     }
 }
 
@@ -65,6 +78,7 @@ impl Settings {
             task: left(self.task, other.task.as_ref()),
             org_id: left(self.org_id, other.org_id.as_ref()),
             project_id: left(self.project_id, other.project_id.as_ref()),
+            after_mark: left(self.after_mark, other.after_mark.as_ref()),
         }
     }
 
@@ -78,7 +92,8 @@ impl Settings {
             && put(&mut both.run_id, behind.run_id)
             && put(&mut both.task, behind.task)
             && put(&mut both.org_id, behind.org_id)
-            && put(&mut both.project_id, behind.project_id);
+            && put(&mut both.project_id, behind.project_id)
+            && put(&mut both.after_mark, behind.after_mark);
         is_clear.then_some(both)
     }
 }
@@ -104,6 +119,8 @@ pub(crate) struct Steps {
     body: Bytes,
     /// How many steps were recognised, and their mark.
     pub(crate) known: (u32, Mark),
+    /// The request brings only what comes after that mark; how many steps came before, it does not say.
+    pub(crate) is_after: bool,
     new: Vec<Range<usize>>,
     head: Option<Arc<Settings>>,
 }
@@ -196,20 +213,30 @@ impl Prefixes {
         let raw = whole.steps.take().unwrap_or_default();
         let new: Vec<Range<usize>> = raw.into_iter().map(|step| range_in(body, step)).collect();
         let settings = whole.settings();
+        if let Some(mark) = &settings.after_mark {
+            let known = (0, Mark::read(mark).unwrap_or(Mark::NOWHERE));
+            let steps = Steps { body: body.clone(), known, is_after: true, new, head: None };
+            return Ok(Trace { settings, steps });
+        }
         let head = new.last().and_then(|last| {
             let (_, tail) = rest_of(body, last.end)?;
             Some(Arc::new(settings.clone().without(&tail)))
         });
         let known = (0, Mark::of(self.seed, owner.as_bytes()));
-        Ok(Trace { settings, steps: Steps { body: body.clone(), known, new, head } })
+        let steps = Steps { body: body.clone(), known, is_after: false, new, head };
+        Ok(Trace { settings, steps })
     }
 
     fn continued(&self, blocks: &Blocks, body: &Bytes) -> Option<Trace> {
         let trail = self.trail(blocks, body)?;
         let (new, behind) = rest_of(body, trail.end)?;
         let settings = trail.head.with(behind)?;
+        if settings.after_mark.is_some() {
+            return None; // the same steps after others are other steps
+        }
         let (known, head) = ((trail.count, trail.steps), Some(trail.head));
-        Some(Trace { settings, steps: Steps { body: body.clone(), known, new, head } })
+        let steps = Steps { body: body.clone(), known, is_after: false, new, head };
+        Some(Trace { settings, steps })
     }
 
     /// Remembers where the last step of a request ends.

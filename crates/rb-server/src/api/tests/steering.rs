@@ -46,10 +46,7 @@ async fn a_loop_is_steered_with_ever_new_words() {
 #[tokio::test]
 async fn what_is_remembered_of_a_trace_never_changes_the_verdict() {
     let (growing, fresh) = (Trial::new().await, Trial::new().await);
-    let long = "x and y ".repeat(300);
-    let steps: Vec<Value> = (0..30)
-        .map(|at| json!({"thought": format!("{at} {long}"), "action": "bash", "action_input": {"command": "make"}, "observation": "ok"}))
-        .collect();
+    let steps = long_steps(30);
     for suite in ["semantic", "both"] {
         let mut last = Value::Null;
         for count in 1..=30 {
@@ -58,8 +55,70 @@ async fn what_is_remembered_of_a_trace_never_changes_the_verdict() {
         }
         let body = json!({"steps": steps, "suite": suite});
         let whole = fresh.post("/monitors/evaluate", &fresh.acme, &body).await.json;
-        assert_eq!(last, whole, "{suite}");
+        assert_eq!(unmarked(last), unmarked(whole), "{suite}");
     }
+}
+
+fn long_steps(count: usize) -> Vec<Value> {
+    let long = "x and y ".repeat(300);
+    (0..count)
+        .map(|at| json!({"thought": format!("{at} {long}"), "action": "bash", "action_input": {"command": "make"}, "observation": "ok"}))
+        .collect()
+}
+
+/// A verdict without its mark, which is another in every process.
+fn unmarked(mut verdict: Value) -> Value {
+    let mark = verdict.as_object_mut().unwrap().remove("mark");
+    assert!(mark.is_some_and(|mark| mark.is_string()), "{verdict}");
+    verdict
+}
+
+#[tokio::test]
+async fn steps_after_a_mark_are_judged_as_the_whole_run_would_be() {
+    let (trial, fresh) = (Trial::new().await, Trial::new().await);
+    let steps = long_steps(12);
+    let mut mark = Value::Null;
+    // One step at a time, then three at once, then none.
+    for (from, to) in [(0, 1), (1, 2), (2, 3), (3, 6), (6, 7), (7, 7), (7, 12)] {
+        let mut body = json!({"steps": &steps[from..to], "suite": "both"});
+        if from > 0 {
+            body["after_mark"] = mark;
+        }
+        let reply = trial.post("/monitors/evaluate", &trial.acme, &body).await;
+        assert_eq!(reply.status, StatusCode::OK, "{}", reply.text);
+        let again = trial.post("/monitors/evaluate", &trial.acme, &body).await;
+        assert_eq!(again.json, reply.json, "the same request has the same reply");
+        mark = reply.at("/mark");
+        let whole = json!({"steps": &steps[..to], "suite": "both"});
+        let whole = fresh.post("/monitors/evaluate", &fresh.acme, &whole).await.json;
+        assert_eq!(unmarked(reply.json), unmarked(whole), "{from} to {to}");
+    }
+    // Whoever sends the whole run instead gets the same mark, and may go on from it.
+    let whole = json!({"steps": &steps, "suite": "both"});
+    let whole = trial.post("/monitors/evaluate", &trial.acme, &whole).await;
+    assert_eq!(whole.at("/mark"), mark);
+}
+
+#[tokio::test]
+async fn a_mark_that_is_not_known_is_a_conflict() {
+    let trial = Trial::new().await;
+    let steps = long_steps(3);
+    let body = json!({"steps": &steps[..2]});
+    let mark = trial.post("/monitors/evaluate", &trial.acme, &body).await.at("/mark");
+    let asked = |mark: Value, suite: &str| json!({"steps": &steps[2..], "after_mark": mark, "suite": suite});
+    let cases = [
+        (&trial.globex, asked(mark.clone(), "semantic"), "another organisation's"),
+        (&trial.acme, asked(mark.clone(), "both"), "judged in another way"),
+        (&trial.acme, asked(json!("no mark"), "semantic"), "no mark at all"),
+        (&trial.acme, asked(json!(""), "semantic"), "empty"),
+        (&trial.acme, asked(json!("0"), "semantic"), "nowhere"),
+    ];
+    for (key, body, what) in cases {
+        let reply = trial.post("/monitors/evaluate", key, &body).await;
+        assert_eq!(reply.status, StatusCode::CONFLICT, "{what}: {}", reply.text);
+    }
+    let reply = trial.post("/monitors/evaluate", &trial.acme, &asked(mark, "semantic")).await;
+    assert_eq!(reply.at("/step_count"), 3, "nobody has used it up: {}", reply.text);
 }
 
 #[tokio::test]
