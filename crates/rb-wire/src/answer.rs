@@ -33,6 +33,8 @@ pub struct Answer {
     pub thought: String,
     /// The tools that were asked for.
     pub calls: Vec<AskedCall>,
+    /// The provider's names for its parts, where it keeps them under names.
+    pub items: Vec<String>,
     /// Why it ended, in the provider's word.
     pub stop: Option<String>,
     /// What went wrong, if the provider said so.
@@ -198,6 +200,13 @@ impl Draft {
             self.thinks("\n\n");
         }
         self.thinks(text);
+    }
+
+    /// A part that has a name.
+    pub(crate) fn holds(&mut self, item: &str) {
+        if !item.is_empty() && self.answer.items.len() < CALLS_MAX {
+            self.answer.items.push(item.to_owned());
+        }
     }
 
     /// A call; `slot` is where the answer holds it.

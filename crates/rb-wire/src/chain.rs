@@ -42,6 +42,7 @@ pub enum Role {
 pub(crate) struct Head {
     pub(crate) role: Role,
     pub(crate) hash: u64,
+    pub(crate) is_reference: bool,
 }
 
 /// The link behind a further message.
@@ -61,7 +62,7 @@ pub(crate) fn message(cursor: &mut Cursor<'_>) -> Result<Head, Malformed> {
         digest.piece(b"\"user\"");
         digest.text(value);
         let role = if value.is_string() { Role::User } else { Role::Other };
-        return Ok(Head { role, hash: digest.0 });
+        return Ok(Head { role, hash: digest.0, is_reference: false });
     }
     let (mut speaker, mut kind): (&[u8], &[u8]) = (b"", b"");
     let mut is_first = true;
@@ -84,8 +85,12 @@ pub(crate) fn message(cursor: &mut Cursor<'_>) -> Result<Head, Malformed> {
             digest.piece(value.bytes());
         }
     }
-    Ok(Head { role: role(speaker, kind), hash: digest.0 })
+    let is_reference = kind == REFERENCE;
+    Ok(Head { role: role(speaker, kind), hash: digest.0, is_reference })
 }
+
+/// An item that stands for one that the provider keeps.
+const REFERENCE: &[u8] = b"item_reference";
 
 fn role(speaker: &[u8], kind: &[u8]) -> Role {
     match speaker {
@@ -94,9 +99,8 @@ fn role(speaker: &[u8], kind: &[u8]) -> Role {
         b"system" | b"developer" => Role::System,
         b"tool" | b"function" => Role::Tool,
         _ if kind.ends_with(b"_output") || kind == b"mcp_approval_response" => Role::Tool,
-        _ if kind.ends_with(b"_call") || kind.starts_with(b"mcp_") || kind == b"reasoning" => {
-            Role::Assistant
-        }
+        _ if kind.ends_with(b"_call") || kind.starts_with(b"mcp_") => Role::Assistant,
+        _ if kind == b"reasoning" || kind == REFERENCE => Role::Assistant,
         _ => Role::Other,
     }
 }

@@ -22,6 +22,8 @@ pub struct Chat<'a> {
     pub has_tools: bool,
     /// The messages or items, in order.
     pub messages: Vec<Message>,
+    /// Some of them only name what the provider keeps.
+    pub refers: bool,
     pub(crate) model: Option<Value<'a>>,
     /// The system prompt, where it stands outside the messages.
     pub(crate) system: Option<Value<'a>>,
@@ -57,6 +59,7 @@ impl<'a> Chat<'a> {
             dialect,
             body,
             is_stream: false,
+            refers: false,
             has_tools: false,
             messages: Vec::new(),
             model: None,
@@ -127,6 +130,7 @@ impl<'a> Chat<'a> {
         let before = self.messages.last().map(|message| message.link).unwrap_or_default();
         let link = chain::link(before, head.hash);
         self.messages.push(Message { span: start..cursor.at, role: head.role, link });
+        self.refers |= head.is_reference;
         Ok(())
     }
 

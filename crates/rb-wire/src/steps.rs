@@ -48,6 +48,9 @@ pub struct Carry {
     given: Given,
     /// What the first words of a person in the conversation are known by.
     opening: u64,
+    /// What the model answered last, for a request that refers to it.
+    #[serde(skip)]
+    reply: Option<Reply>,
 }
 
 impl Carry {
@@ -62,7 +65,14 @@ impl Carry {
             said_since: String::new(),
             given: self.given,
             opening: self.opening,
+            reply: None,
         }
+    }
+
+    /// The same knowing what the model answered: for conversations of whose answers the provider keeps the parts.
+    #[must_use]
+    pub fn after_reply(self, reply: Option<Reply>) -> Self {
+        Self { reply, ..self }
     }
 }
 
@@ -71,11 +81,14 @@ impl Carry {
 pub struct Reply {
     thought: String,
     calls: Vec<AskedCall>,
+    #[serde(default)]
+    items: Vec<String>,
 }
 
 impl From<&Answer> for Reply {
     fn from(answer: &Answer) -> Self {
-        Self { thought: answer.thought.clone(), calls: answer.calls.clone() }
+        let (thought, calls) = (answer.thought.clone(), answer.calls.clone());
+        Self { thought, calls, items: answer.items.clone() }
     }
 }
 
@@ -124,8 +137,9 @@ pub fn read<'a>(chat: &Chat<'a>, from: usize, carry: &'a Carry) -> NewSteps<'a> 
 }
 
 /// Reads a history that is another from message `at` on. Only steps that were not given before are new.
-fn reread<'a>(chat: &Chat<'a>, at: usize, carry: &Carry) -> NewSteps<'a> {
-    let (done, mut next) = fold(chat, 0, Turn::default());
+fn reread<'a>(chat: &Chat<'a>, at: usize, carry: &'a Carry) -> NewSteps<'a> {
+    let turn = Turn { reply: carry.reply.as_ref(), ..Turn::default() };
+    let (done, mut next) = fold(chat, 0, turn);
     next.opening = opening(&done, &next);
     next.given.clone_from(&carry.given);
     // What was given three times is known three times, so that the fourth time is new.
@@ -192,15 +206,17 @@ pub fn marks_of_answer(answer: &Answer) -> Vec<u64> {
 /// The same of the last answers in a request, newest first.
 pub fn marks_of_last_answers(chat: &Chat<'_>, count_max: usize) -> Vec<u64> {
     let (mut found, mut parts) = (Vec::new(), Vec::new());
-    let answers = chat.messages.iter().rev().filter(|message| message.role == Role::Assistant);
+    // What a tool answers names the call, even where the call itself is only referred to.
+    let is_of_answer = |role: Role| matches!(role, Role::Assistant | Role::Tool);
+    let answers = chat.messages.iter().rev().filter(|message| is_of_answer(message.role));
     for message in answers.take(count_max) {
         chat.read(message, &mut parts);
         let (mut calls, mut texts) = (Vec::new(), Vec::new());
         for part in parts.drain(..) {
             match part {
-                Part::Call { id, .. } => calls.push(id),
+                Part::Call { id, .. } | Part::Result { id, .. } => calls.push(id),
                 Part::Thought(text) => texts.push(text),
-                Part::Said(_) | Part::Result { .. } => {}
+                Part::Said(_) | Part::Reference(_) => {}
             }
         }
         found.extend(marks(calls.iter().map(AsRef::as_ref), &joined(texts)));
@@ -257,10 +273,14 @@ struct Turn<'a> {
     calls: Vec<Call<'a>>,
     /// What a person said after the model: it belongs to the next turn.
     said_since: Vec<Cow<'a, str>>,
+    /// What the model answered last, for whatever refers to it.
+    reply: Option<&'a Reply>,
 }
 
 struct Call<'a> {
     id: Cow<'a, str>,
+    /// What the model said with it, where the turn does not tell.
+    thought: Cow<'a, str>,
     tool: Cow<'a, str>,
     input: RunInput<'a>,
     answer: Option<(Cow<'a, str>, bool)>,
@@ -268,6 +288,9 @@ struct Call<'a> {
 
 impl Call<'_> {
     fn mark(&self) -> u32 {
+        if self.id.len() >= OWN_ID_BYTES_MIN {
+            return mark(&self.id); // whether or not the rest of it comes back
+        }
         let input: &str = match &self.input {
             RunInput::None => "",
             RunInput::Text(input) | RunInput::Structured(input) => input,
@@ -282,6 +305,7 @@ impl<'a> Turn<'a> {
         let texts = |text: &'a str| (!text.is_empty()).then_some(Cow::Borrowed(text));
         let calls = carry.calls.iter().map(|call| Call {
             id: Cow::Borrowed(&call.id),
+            thought: Cow::Borrowed(""),
             tool: Cow::Borrowed(&call.tool),
             input: call.run_input(),
             answer: None,
@@ -290,7 +314,7 @@ impl<'a> Turn<'a> {
         let thoughts: Vec<_> = texts(&carry.thought).into_iter().collect();
         let user_input = texts(&carry.user_input).into_iter().collect();
         let said_since = texts(&carry.said_since).into_iter().collect();
-        Self { user_input, thoughts, calls, said_since }
+        Self { user_input, thoughts, calls, said_since, reply: carry.reply.as_ref() }
     }
 
     fn take(&mut self, part: Part<'a>, steps: &mut Vec<Done<'a>>) {
@@ -303,7 +327,21 @@ impl<'a> Turn<'a> {
             }
             Part::Call { id, tool, input } => {
                 self.begin_another_if_over(steps);
-                self.calls.push(Call { id, tool, input, answer: None });
+                let thought = Cow::Borrowed("");
+                self.calls.push(Call { id, thought, tool, input, answer: None });
+            }
+            Part::Reference(item) => {
+                // Of several in a row, only the first can begin a turn.
+                if self.is_begun() || !self.said_since.is_empty() {
+                    self.begin_another_if_over(steps);
+                }
+                let reply = self.reply.filter(|reply| reply.calls.is_empty());
+                if let Some(reply) = reply
+                    && self.thoughts.is_empty()
+                    && reply.items.iter().any(|own| *own == item)
+                {
+                    self.thoughts.push(Cow::Borrowed(&reply.thought));
+                }
             }
             Part::Result { id, text, is_error } => {
                 let answer = Some((text, is_error));
@@ -311,11 +349,28 @@ impl<'a> Turn<'a> {
                 if let Some(call) = self.calls.iter_mut().find(waiting) {
                     call.answer = answer;
                 } else {
-                    // The call was made before we looked; what came of it is still worth knowing.
-                    let (tool, input) = (Cow::Borrowed(""), RunInput::None);
-                    self.calls.push(Call { id, tool, input, answer });
+                    let call = self.recalled(id);
+                    self.calls.push(Call { answer, ..call });
                 }
             }
+        }
+    }
+
+    /// A call that is not in the request. Of one that was made before we looked, what came of it is still worth knowing.
+    fn recalled(&self, id: Cow<'a, str>) -> Call<'a> {
+        let none = || Cow::Borrowed("");
+        let unknown =
+            Call { id, thought: none(), tool: none(), input: RunInput::None, answer: None };
+        let Some(reply) = self.reply else { return unknown };
+        let Some(at) = reply.calls.iter().position(|call| call.id == unknown.id) else {
+            return unknown;
+        };
+        let is_first = at == 0 && self.thoughts.is_empty();
+        Call {
+            thought: if is_first { Cow::Borrowed(&reply.thought) } else { none() },
+            tool: Cow::Borrowed(&reply.calls[at].tool),
+            input: reply.calls[at].run_input(),
+            ..unknown
         }
     }
 
@@ -329,6 +384,7 @@ impl<'a> Turn<'a> {
         self.thoughts = if call.thought.is_empty() { vec![] } else { vec![call.thought.into()] };
         self.calls.push(Call {
             id: Cow::Borrowed(""),
+            thought: Cow::Borrowed(""),
             tool: call.tool.into(),
             input: RunInput::Text(call.input.into()),
             answer: Some((answer.to_owned().into(), failed)),
@@ -349,7 +405,8 @@ impl<'a> Turn<'a> {
         if self.is_begun() && !self.is_answered() {
             return;
         }
-        let next = Self { user_input: std::mem::take(&mut self.said_since), ..Self::default() };
+        let user_input = std::mem::take(&mut self.said_since);
+        let next = Self { user_input, reply: self.reply, ..Self::default() };
         std::mem::replace(self, next).close(steps);
     }
 
@@ -370,7 +427,10 @@ impl<'a> Turn<'a> {
         for call in self.calls {
             let mark = call.mark();
             let (observation, is_error) = call.answer.unwrap_or_default();
-            let base = std::mem::take(&mut first);
+            let mut base = std::mem::take(&mut first);
+            if base.thought.is_empty() {
+                base.thought = call.thought;
+            }
             let step =
                 RunStep { tool: call.tool, input: call.input, observation, is_error, ..base };
             steps.push(Done { step, mark, message: 0 });
@@ -400,8 +460,7 @@ impl<'a> Turn<'a> {
             thought: kept(&joined(self.thoughts)),
             calls: calls.map(|call| AskedCall::new(&call.id, &call.tool, &call.input)).collect(),
             said_since: kept(&joined(self.said_since)),
-            given: Given::default(),
-            opening: 0,
+            ..Carry::default()
         }
     }
 }

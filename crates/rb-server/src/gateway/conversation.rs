@@ -205,9 +205,11 @@ impl Conversation {
             },
         });
         let goes_on = chat.is_stored_elsewhere() && continuity != Continuity::Retry;
-        if let Some(reply) = self.kept.take().filter(|_| goes_on) {
-            *carry = std::mem::take(carry).with_reply(reply);
-        }
+        let open = std::mem::take(carry);
+        *carry = match self.kept.take() {
+            Some(reply) if goes_on => open.with_reply(reply),
+            reply => open.after_reply(reply),
+        };
         self.awaits_answer = chat.is_kept();
         self.went_on_from = chat.goes_on_from().map(Cow::into_owned);
         self.links = Known::All(chat.links());

@@ -15,8 +15,8 @@ use crate::app::App;
 
 /// A request without a name is looked for by its last messages; so many of them, since a turn adds a few.
 const LOOKED_BACK: usize = 64;
-/// One whose history was rewritten is looked for by so many of its last answers.
-const ANSWERS_LOOKED_FOR: usize = 4;
+/// One whose history was rewritten is looked for by so many of its last answers, and what came back for them.
+const ANSWERS_LOOKED_FOR: usize = 8;
 /// The end of an answer that a request goes on from is waited for in such steps.
 const A_MOMENT: Duration = Duration::from_millis(1);
 

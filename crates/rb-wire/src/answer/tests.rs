@@ -21,7 +21,7 @@ fn check(dialect: &str, is_stream: bool, bytes: &str) -> String {
         let (head, tail) = bytes.split_at(at);
         assert_eq!(read(dialect, is_stream, [head, tail].into_iter()), whole, "split at {at}");
     }
-    let Answer { id, model, usage, thought, calls, stop, fault, is_complete } = whole;
+    let Answer { id, model, usage, thought, calls, items, stop, fault, is_complete } = whole;
     let usage = usage.map_or("no usage".to_owned(), |usage| {
         let TokenUse { fresh, cache_read, cache_write, cache_write_hour, output } = usage;
         format!(
@@ -35,8 +35,9 @@ fn check(dialect: &str, is_stream: bool, bytes: &str) -> String {
     let fault =
         fault.map_or("no fault".to_owned(), |fault| format!("{}: {}", fault.kind, fault.message));
     let stop = stop.unwrap_or_else(|| "no stop".to_owned());
+    let items: String = items.iter().map(|item| format!("[{item}] ")).collect();
     format!(
-        "{id} {model}\n{usage}\n{thought:?}\n{}\n{stop}, complete {is_complete}, {fault}",
+        "{id} {model}\n{usage}\n{thought:?}\n{}\n{items}{stop}, complete {is_complete}, {fault}",
         calls.join("\n")
     )
 }
@@ -201,7 +202,7 @@ fn a_responses_stream_with_reasoning_and_a_call() {
     fresh 100 read 900 write 0 (0) out 20
     "**Looking**"
     call_1 shell Text("{\"command\":[]}")
-    completed, complete true, no fault
+    [rs] [fc] completed, complete true, no fault
     "#);
     let failed = "event: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{\"id\":\"r\",\"status\":\"failed\",\"error\":{\"code\":\"server_error\",\"message\":\"gone\"},\"usage\":null}}\n\n";
     insta::assert_snapshot!(check("openai-responses", true, failed), @r#"
@@ -232,7 +233,7 @@ fn a_responses_body_that_was_cut_short() {
     fresh 5 read 0 write 0 (0) out 6
     "Hi\n\nNo"
     ws web_search Structured("{\"type\":\"search\",\"query\":\"q\"}")
-    max_output_tokens, complete true, no fault
+    [ws] max_output_tokens, complete true, no fault
     "#);
     insta::assert_snapshot!(check("openai-responses", false, r#"{"error":{"message":"no such model","type":"invalid_request_error","code":"model_not_found"}}"#), @r#"
      

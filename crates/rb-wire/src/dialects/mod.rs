@@ -90,6 +90,8 @@ pub(crate) enum Part<'a> {
     Thought(Cow<'a, str>),
     /// The model asks for a tool.
     Call { id: Cow<'a, str>, tool: Cow<'a, str>, input: RunInput<'a> },
+    /// Something that the model said, as the provider keeps it: its name alone.
+    Reference(Cow<'a, str>),
     /// The tool answers.
     Result { id: Cow<'a, str>, text: Cow<'a, str>, is_error: bool },
 }

@@ -44,6 +44,7 @@ fn read<'a>(item: Value<'a>, parts: &mut Vec<Part<'a>>) {
                 texts.for_each(|text| think(text.text_of("text"), parts));
             }
         }
+        b"item_reference" => parts.push(Part::Reference(item.text_of("id"))),
         kind if kind.ends_with(b"_call") => read_call(kind, item, parts),
         kind if kind.ends_with(b"_output") => {
             let (text, failed) = result::text(item.get("output").or_else(|| item.get("tools")));
@@ -158,6 +159,7 @@ fn on_body(draft: &mut Draft, body: Value<'_>) {
 fn read_item(draft: &mut Draft, slot: u64, item: Value<'_>) {
     let mut parts = Vec::new();
     read(item, &mut parts);
+    draft.holds(&item.text_of("id"));
     for part in parts {
         match part {
             Part::Thought(text) => draft.begins_text(&text),
@@ -169,7 +171,7 @@ fn read_item(draft: &mut Draft, slot: u64, item: Value<'_>) {
                     RunInput::None => {}
                 }
             }
-            Part::Said(_) | Part::Result { .. } => {}
+            Part::Said(_) | Part::Reference(_) | Part::Result { .. } => {}
         }
     }
 }

@@ -237,7 +237,7 @@ fn a_conversation_that_the_provider_keeps_goes_on_from_the_answer_we_saw() {
     let first = check("openai-responses", r#"{"input":"Fix it"}"#, "");
     assert_eq!(first.said_since, "Fix it");
     let calls = vec![AskedCall::new("c1", "shell", &RunInput::Text("{}".into()))];
-    let carry = first.with_reply(Reply { thought: "I look.".into(), calls });
+    let carry = first.with_reply(Reply { thought: "I look.".into(), calls, items: vec![] });
     let body = r#"{"previous_response_id":"resp_1","input":[
         {"type":"function_call_output","call_id":"c1","output":"a.py"},
         {"type":"function_call_output","call_id":"lost","output":"b.py"}]}"#;
@@ -249,6 +249,67 @@ fn a_conversation_that_the_provider_keeps_goes_on_from_the_answer_we_saw() {
     observation="b.py"
     "#);
     assert_eq!(Carry { given: Given::default(), opening: 0, ..new.carry }, Carry::default());
+}
+
+/// The newest answer is referred to by the names of its parts; it may stand anywhere in the history.
+#[test]
+fn what_a_request_only_refers_to_is_taken_from_the_answer_we_saw() {
+    let reply = |number: u32, has_call: bool| {
+        let id = format!("call_000{number}");
+        let call = AskedCall::new(&id, "search", &RunInput::Text(format!("q{number}").into()));
+        let calls = if has_call { vec![call] } else { vec![] };
+        let items = vec![format!("msg_{number}"), format!("fc_{number}")];
+        Some(Reply { thought: format!("Look {number}."), calls, items })
+    };
+    let refers = |item: &str| format!(r#"{{"type":"item_reference","id":"{item}"}}"#);
+    let tells = |number: u32| {
+        format!(
+            r#"{{"type":"function_call_output","call_id":"call_000{number}","output":"o{number}"}}"#
+        )
+    };
+    let task = r#"{"role":"user","content":"go"}"#.to_owned();
+    let says = r#"{"role":"user","content":"And now?"}"#.to_owned();
+    let turn = |n: u32| vec![refers(&format!("msg_{n}")), refers(&format!("fc_{n}")), tells(n)];
+    let appended = [
+        vec![task.clone()],
+        [vec![task.clone()], turn(1)].concat(),
+        [vec![task.clone()], turn(1), turn(2)].concat(),
+        // An answer without a call, and a person speaks.
+        [vec![task.clone()], turn(1), turn(2), vec![refers("msg_3"), says.clone()]].concat(),
+    ];
+    // All that the model said comes first, and the beginning changes with every request.
+    let gathered = [
+        vec![task.clone()],
+        vec![task.clone(), refers("fc_1"), tells(1)],
+        vec![task.clone(), refers("fc_1"), refers("fc_2"), tells(1), tells(2)],
+        vec![task, refers("fc_1"), refers("fc_2"), refers("fc_3"), tells(1), tells(2), tells(3)],
+    ];
+    let story = |requests: &[Vec<String>], calls: u32| {
+        let dialect = by_id("openai-responses").expect("a dialect");
+        let (mut links, mut carry, mut story) = (Vec::new(), Carry::default(), String::new());
+        for (number, request) in (0..).zip(requests) {
+            let body = format!(r#"{{"input":[{}]}}"#, request.join(","));
+            let chat = Chat::scan(dialect, body.as_bytes()).expect("a body");
+            assert_eq!(chat.refers, number > 0);
+            let before = carry.after_reply(reply(number, number <= calls));
+            let new = advance(&chat, Continuity::between(&links, &chat.links()), &before);
+            story = format!("{story}{}\n", shown(&new.steps));
+            (links, carry) = (chat.links(), new.carry);
+        }
+        story
+    };
+    insta::assert_snapshot!(story(&appended, 2), @r#"
+
+    user="go" thought="Look 1." tool="search" text="q1" observation="o1"
+    thought="Look 2." tool="search" text="q2" observation="o2"
+    thought="Look 3."
+    "#);
+    insta::assert_snapshot!(story(&gathered, 3), @r#"
+
+    user="go" thought="Look 1." tool="search" text="q1" observation="o1"
+    thought="Look 2." tool="search" text="q2" observation="o2"
+    thought="Look 3." tool="search" text="q3" observation="o3"
+    "#);
 }
 
 #[test]

@@ -197,3 +197,41 @@ async fn a_call_that_failed_and_is_made_again_is_one_step() {
         assert_eq!(done, [None, Some("search"), Some("search"), Some("search")], "{way:?}");
     }
 }
+
+/// As clients of Responses do that name the parts of earlier answers instead of bringing them: one after the other, or all
+/// that the model said before all that came back.
+#[tokio::test]
+async fn answers_that_a_history_only_names_are_known() {
+    for is_gathered in [false, true] {
+        let mut answers = 0;
+        let stage = Stage::new(move |_: &Seen| {
+            answers += 1;
+            let call = json!({ "type": "function_call", "id": format!("fc_{answers}"), "call_id": format!("call_{answers:06}"), "name": "search", "arguments": INPUT });
+            let body = json!({ "id": format!("resp_{answers}"), "object": "response", "status": "completed", "model": "m", "output": [call] });
+            answer("200 OK", "application/json", body.to_string().as_bytes())
+        })
+        .await;
+        let names =
+            |number: usize| json!({ "type": "item_reference", "id": format!("fc_{number}") });
+        let tells = |number: usize| json!({ "type": "function_call_output", "call_id": format!("call_{number:06}"), "output": "nothing" });
+        for count in 0..CALLS {
+            let mut input = vec![json!({ "role": "user", "content": "Find the session." })];
+            if is_gathered {
+                input.extend((1..=count).map(names));
+                input.extend((1..=count).map(tells));
+            } else {
+                input.extend((1..=count).flat_map(|number| [names(number), tells(number)]));
+            }
+            let body = json!({ "model": "m", "input": input, "tools": [{ "type": "function", "name": "search" }] });
+            stage.post("/openai/v1/responses", &[], &body.to_string()).await;
+        }
+        let runs = runs(&stage).await;
+        assert_eq!(runs.len(), 1, "gathered: {is_gathered}: {runs:?}");
+        let steps = stage.steps(&runs[0]).await;
+        let done: Vec<_> = steps.iter().map(|step| step.action.as_deref()).collect();
+        assert_eq!(done[0], None);
+        assert_eq!(done[1..], [Some("search"); CALLS - 1], "gathered: {is_gathered}");
+        let seen = stage.upstream.seen();
+        assert!(seen.iter().any(|seen| seen.text().contains("[REASONBLOCKS]")), "it is steered");
+    }
+}
