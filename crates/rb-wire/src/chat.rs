@@ -22,8 +22,6 @@ pub struct Chat<'a> {
     pub has_tools: bool,
     /// The messages or items, in order.
     pub messages: Vec<Message>,
-    /// Some of them only name what the provider keeps.
-    pub refers: bool,
     pub(crate) model: Option<Value<'a>>,
     /// The system prompt, where it stands outside the messages.
     pub(crate) system: Option<Value<'a>>,
@@ -48,6 +46,8 @@ pub struct Message {
     pub span: Span,
     /// Who speaks.
     pub role: Role,
+    /// It only names what the provider keeps.
+    pub is_reference: bool,
     /// The hash of the conversation up to and including it.
     pub link: Link,
 }
@@ -59,7 +59,6 @@ impl<'a> Chat<'a> {
             dialect,
             body,
             is_stream: false,
-            refers: false,
             has_tools: false,
             messages: Vec::new(),
             model: None,
@@ -129,8 +128,9 @@ impl<'a> Chat<'a> {
         let head = chain::message(cursor)?;
         let before = self.messages.last().map(|message| message.link).unwrap_or_default();
         let link = chain::link(before, head.hash);
-        self.messages.push(Message { span: start..cursor.at, role: head.role, link });
-        self.refers |= head.is_reference;
+        let span = start..cursor.at;
+        let chain::Head { role, is_reference, .. } = head;
+        self.messages.push(Message { span, role, is_reference, link });
         Ok(())
     }
 
@@ -142,6 +142,11 @@ impl<'a> Chat<'a> {
     /// The conversation is kept by the provider, and the request holds only what is new in it.
     pub fn is_stored_elsewhere(&self) -> bool {
         self.goes_on_from().is_some() || self.conversation_id().is_some()
+    }
+
+    /// Some of the conversation is only named, and kept by the provider.
+    pub fn refers(&self) -> bool {
+        self.messages.iter().any(|message| message.is_reference)
     }
 
     /// The id of the answer that a request goes on from, where the provider keeps the conversation.

@@ -151,7 +151,7 @@ async fn decide(
     let (org, project) = incoming.caller.home(None, None);
     let mut named = deadline.of(gateway.run_of(app, &org, incoming, chat)).await?;
     let (mut turn, mut conversation) = deadline.of(taken_up(app, &named.run)).await??;
-    if chat.is_stored_elsewhere() || chat.refers {
+    if chat.is_stored_elsewhere() || chat.refers() {
         let told = gateway.conversations.told_answer(app, &named.run, &conversation);
         deadline.of(told).await?;
     }

@@ -35,7 +35,7 @@ fn check(dialect: &str, is_stream: bool, bytes: &str) -> String {
     let fault =
         fault.map_or("no fault".to_owned(), |fault| format!("{}: {}", fault.kind, fault.message));
     let stop = stop.unwrap_or_else(|| "no stop".to_owned());
-    let items: String = items.iter().map(|item| format!("[{item}] ")).collect();
+    let items = items.iter().fold(String::new(), |shown, item| shown + "[" + item + "] ");
     format!(
         "{id} {model}\n{usage}\n{thought:?}\n{}\n{items}{stop}, complete {is_complete}, {fault}",
         calls.join("\n")

@@ -290,7 +290,7 @@ fn what_a_request_only_refers_to_is_taken_from_the_answer_we_saw() {
         for (number, request) in (0..).zip(requests) {
             let body = format!(r#"{{"input":[{}]}}"#, request.join(","));
             let chat = Chat::scan(dialect, body.as_bytes()).expect("a body");
-            assert_eq!(chat.refers, number > 0);
+            assert_eq!(chat.refers(), number > 0);
             let before = carry.after_reply(reply(number, number <= calls));
             let new = advance(&chat, Continuity::between(&links, &chat.links()), &before);
             story = format!("{story}{}\n", shown(&new.steps));
