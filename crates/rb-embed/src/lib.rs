@@ -33,6 +33,8 @@ mod packed;
 mod piece_hash;
 /// Words into pieces of the vocabulary.
 mod pieces;
+/// What is kept of one piece; shared with `build.rs`.
+mod record;
 /// Rows of eight bits, and how near a query is to them.
 mod rows;
 /// Search, grouped by organisation.
@@ -41,6 +43,8 @@ mod search;
 mod transformer;
 /// A direction in meaning: what every embedder returns.
 mod vector;
+/// The vocabulary inside the binary.
+mod vocabulary;
 /// Text into words.
 mod words;
 

@@ -10,15 +10,12 @@
 //! near to "request timeout" as to "session expiry". Decide nothing on one cosine alone.
 
 use crate::pieces::Pieces;
+use crate::record;
 use crate::vector::Vector;
+use crate::vocabulary::vector;
 
 /// Dimensions of the packed vectors.
-pub const DIMS: usize = 256;
-
-static ROWS: &[[u8; DIMS]] = include_bytes!("../assets/vectors.i8").as_chunks::<DIMS>().0;
-static SCALES: &[[u8; 4]] = include_bytes!("../assets/scales.f32").as_chunks::<4>().0;
-
-const _: () = assert!(ROWS.len() == SCALES.len());
+pub const DIMS: usize = record::DIMS;
 
 /// The direction of `text`: the mean of its pieces' vectors, at unit length.
 ///
@@ -41,9 +38,8 @@ const BLOCK: usize = 32;
 fn sum_of(rows: &[u16], block: usize) -> [f32; BLOCK] {
     let mut sums = [0.0_f32; BLOCK];
     for row in rows {
-        let row = usize::from(*row);
-        let scale = f32::from_le_bytes(SCALES[row]);
-        let bytes = &ROWS[row].as_chunks::<BLOCK>().0[block];
+        let (bytes, scale) = vector(*row);
+        let bytes = &bytes.as_chunks::<BLOCK>().0[block];
         for (sum, byte) in sums.iter_mut().zip(bytes) {
             *sum += f32::from(byte.cast_signed()) * scale;
         }

@@ -3,7 +3,9 @@
 
 use std::ops::ControlFlow;
 
-use crate::piece_hash::{EMPTY, PLACES, PieceHash, Position};
+use crate::piece_hash::{PieceHash, Position};
+use crate::record::PIECE_BYTES_MAX;
+use crate::vocabulary::row_of;
 use crate::words::each_word;
 
 /// Pieces of one text that are looked at; the rest of a long text is not read.
@@ -11,18 +13,6 @@ pub const PIECES_MAX: usize = 512;
 
 /// Bytes of one text that are looked at, so that a text without words is bounded too.
 pub const TEXT_BYTES_MAX: usize = 64 * 1024;
-
-/// No piece of the vocabulary is longer (a test looks).
-const PIECE_BYTES_MAX: usize = 18;
-
-/// One entry per line; the line number is the row of the matrix.
-static VOCABULARY: &[u8] = include_bytes!("../assets/vocab.txt");
-static STARTS: &[[u8; 4]] =
-    include_bytes!(concat!(env!("OUT_DIR"), "/starts.u32")).as_chunks::<4>().0;
-static TABLE: &[[u8; 4]] =
-    include_bytes!(concat!(env!("OUT_DIR"), "/places.u32")).as_chunks::<4>().0;
-
-const _: () = assert!(TABLE.len() == PLACES);
 
 /// The rows of a text's pieces, in order.
 pub(crate) struct Pieces {
@@ -80,41 +70,12 @@ fn longest_piece(position: Position, rest: &[u8]) -> Option<(u16, usize)> {
         .find_map(|len| Some((row_of(position, &rest[..len], hashes[len - 1])?, len)))
 }
 
-fn row_of(position: Position, text: &[u8], hash: PieceHash) -> Option<u16> {
-    let mut place = hash.place();
-    loop {
-        let entry = u32::from_le_bytes(TABLE[place]);
-        if entry == EMPTY {
-            return None;
-        }
-        let [low, high, print_low, print_high] = entry.to_le_bytes();
-        let row = u16::from_le_bytes([low, high]);
-        if u16::from_le_bytes([print_low, print_high]) == hash.fingerprint()
-            && is_entry(row, position, text)
-        {
-            return Some(row);
-        }
-        place = (place + 1) % PLACES;
-    }
-}
-
-fn is_entry(row: u16, position: Position, text: &[u8]) -> bool {
-    let row = usize::from(row);
-    let start = u32::from_le_bytes(STARTS[row]) as usize;
-    let end = u32::from_le_bytes(STARTS[row + 1]) as usize - 1;
-    let entry = &VOCABULARY[start..end];
-    match position {
-        Position::Opening => entry == text,
-        Position::Continuing => entry.strip_prefix(b"##") == Some(text),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn lines() -> impl Iterator<Item = &'static str> {
-        std::str::from_utf8(VOCABULARY).expect("the vocabulary is text").lines()
+        include_str!("../assets/vocab.txt").lines()
     }
 
     fn check(text: &str, expected: &str) {
@@ -132,7 +93,6 @@ mod tests {
                 Some(text) if !text.is_empty() => (Position::Continuing, text),
                 _ => (Position::Opening, line),
             };
-            assert!(text.len() <= PIECE_BYTES_MAX, "{line} is longer than the limit");
             let hash = text.bytes().fold(PieceHash::new(position), PieceHash::with);
             assert_eq!(
                 row_of(position, text.as_bytes(), hash).map(usize::from),
