@@ -9,6 +9,8 @@
 //! no more than any other word, and *same* is barely told from *related*: "session timeout" is as
 //! near to "request timeout" as to "session expiry". Decide nothing on one cosine alone.
 
+use std::hint::black_box;
+
 use crate::pieces::Pieces;
 use crate::record;
 use crate::vector::Vector;
@@ -23,6 +25,7 @@ pub const DIMS: usize = record::DIMS;
 /// [`TEXT_BYTES_MAX`](crate::TEXT_BYTES_MAX) bytes.
 pub fn embed(text: &str) -> Vector {
     let pieces = Pieces::of(text);
+    touch(pieces.rows());
     let mut sums = [0.0_f32; DIMS];
     // So many sums stay in registers while all rows go by; each is still added up in the order of the text.
     for (block, sums) in sums.as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
@@ -30,6 +33,15 @@ pub fn embed(text: &str) -> Vector {
     }
     // The mean and the sum point the same way.
     Vector::from_values(sums)
+}
+
+/// Looks at every part of every row. Memory is asked for many of them at a time, as it is not while they are added up.
+fn touch(rows: &[u16]) {
+    const LINE: usize = 64;
+    for row in rows {
+        let (bytes, _) = vector(*row);
+        black_box(bytes.iter().step_by(LINE).fold(bytes[DIMS - 1], |all, byte| all ^ byte));
+    }
 }
 
 /// Dimensions that are added up together.
