@@ -3,7 +3,7 @@
 //! A *coined* name (an identifier, an id, a file with a number: anything with a digit, an underscore or a capital inside)
 //! is nearly always taken from somewhere; a plain word may be anybody's. So a coined name counts three times as much.
 
-use crate::seen::{IN_NAME, PRINT_START, SeenOnce, print_with};
+use crate::seen::{Name, SeenOnce, each_name};
 
 /// Plain words weigh this much, coined names 1.
 const PLAIN: f64 = 1.0 / 3.0;
@@ -21,12 +21,16 @@ pub(crate) struct Known {
 impl Known {
     /// Somebody asks for this.
     pub(crate) fn ask(&mut self, text: &str) {
-        each_mention(text, &mut Once::default(), |print, _| {
-            self.all.is_new(print);
-            if let Err(place) = self.asked.binary_search(&print)
+        let mut once = Once::default();
+        each_name(text, |name| {
+            if !is_mention(text, name) || !once.is_new(name.print) {
+                return;
+            }
+            self.all.is_new(name.print);
+            if let Err(place) = self.asked.binary_search(&name.print)
                 && self.asked.len() < TASK_NAMES_MAX
             {
-                self.asked.insert(place, print);
+                self.asked.insert(place, name.print);
             }
         });
     }
@@ -63,21 +67,26 @@ pub(crate) struct Mentions {
 }
 
 impl Mentions {
-    /// Of a text, without those that are in `once` already.
-    pub(crate) fn of(text: &str, known: &Known, once: &mut Once) -> Self {
+    /// Of a text whose names are these, without those that are in `once` already.
+    pub(crate) fn of(text: &str, names: &[Name], known: &Known, once: &mut Once) -> Self {
         let mut mentions = Self::default();
-        each_mention(text, once, |print, coined| {
+        for name in names.iter().filter(|name| is_mention(text, **name)) {
+            if !once.is_new(name.print) {
+                continue;
+            }
+            let coined =
+                name.has_digit || is_coined(&text.as_bytes()[name.starts_at..name.ends_at]);
             let weight = if coined { 1.0 } else { PLAIN };
-            if known.all.has(print) {
+            if known.all.has(name.print) {
                 mentions.known += weight;
                 mentions.coined_known += u32::from(coined);
-                mentions.asked += u32::from(known.asked.binary_search(&print).is_ok());
+                mentions.asked += u32::from(known.asked.binary_search(&name.print).is_ok());
             } else {
                 mentions.unknown += weight;
                 mentions.coined_unknown += u32::from(coined);
             }
-            mentions.prints.push(print);
-        });
+            mentions.prints.push(name.print);
+        }
         mentions
     }
 
@@ -111,39 +120,12 @@ impl Once {
     }
 }
 
-/// Calls back with every name that is not in `once`: its fingerprint, and whether it is coined. Names are words of at least
-/// four characters, and of three with a digit among them. Numbers, also with a unit or an ending, are none. What belongs
-/// to the tool is none either: the keys of an object, the first word of a command.
-///
-/// Like [`each_name`](crate::seen::each_name), it is one pass with one look into a table for each byte.
-fn each_mention(text: &str, once: &mut Once, mut found: impl FnMut(u64, bool)) {
+/// Numbers with a unit or an ending are no names. What belongs to the tool is none either: the keys of an object, the first
+/// word of a command.
+fn is_mention(text: &str, name: Name) -> bool {
     let bytes = text.as_bytes();
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        if IN_NAME[usize::from(*byte)] == 0 {
-            at += 1;
-            continue;
-        }
-        let starts_at = at;
-        let (mut print, mut digits) = (PRINT_START, 0);
-        while let Some(byte) = bytes.get(at)
-            && let small = IN_NAME[usize::from(*byte)]
-            && small != 0
-        {
-            print = print_with(print, small);
-            digits += usize::from(byte.is_ascii_digit());
-            at += 1;
-        }
-        let length = at - starts_at;
-        let is_name = length >= if digits > 0 { 3 } else { 4 } && digits < length;
-        let is_number = length < 5 && bytes[starts_at].is_ascii_digit();
-        if !is_name || is_number || is_of_tool(&bytes[..starts_at], &bytes[at..]) {
-            continue;
-        }
-        if once.is_new(print) {
-            found(print, digits > 0 || is_coined(&bytes[starts_at..at]));
-        }
-    }
+    let is_number = name.ends_at - name.starts_at < 5 && bytes[name.starts_at].is_ascii_digit();
+    !is_number && !is_of_tool(&bytes[..name.starts_at], &bytes[name.ends_at..])
 }
 
 /// A key between quotation marks, or what follows a pipe or another command.
@@ -173,11 +155,17 @@ fn is_coined(word: &[u8]) -> bool {
 mod tests {
     use super::*;
 
+    fn mentions(text: &str, known: &Known, once: &mut Once) -> Mentions {
+        let mut names = Vec::new();
+        each_name(text, |name| names.push(name));
+        Mentions::of(text, &names, known, once)
+    }
+
     #[test]
     fn names_are_counted_once_by_weight_and_by_who_asked() {
         let mut known = Known::default();
         known.ask("Repair the PartLoader of case_7");
-        known.learn(&Mentions::of("seen elsewhere", &known, &mut Once::default()).prints);
+        known.learn(&mentions("seen elsewhere", &known, &mut Once::default()).prints);
         let cases = [
             ("nothing", "", 0, 0.0, 0.0, 0),
             ("numbers and short words are no names", "the 12345 of it", 0, 0.0, 0.0, 0),
@@ -203,7 +191,7 @@ mod tests {
             ("underscores around a word coin nothing", "__main__", 1, PLAIN, 0.0, 0),
         ];
         for (name, text, count, unknown, familiar, asked) in cases {
-            let got = Mentions::of(text, &known, &mut Once::default());
+            let got = mentions(text, &known, &mut Once::default());
             assert_eq!((got.prints.len(), got.asked), (count, asked), "{name}");
             assert!((got.unknown - unknown).abs() < 1e-9, "{name}: {}", got.unknown);
             // The spelling of the first occurrence decides what is coined.
@@ -214,20 +202,20 @@ mod tests {
     #[test]
     fn what_the_question_named_is_not_counted_again_in_the_answer() {
         let (known, mut once) = (Known::default(), Once::default());
-        assert_eq!(Mentions::of("order W2378156", &known, &mut once).prints.len(), 2);
-        let answer = Mentions::of("order W2378156 pending", &known, &mut once);
+        assert_eq!(mentions("order W2378156", &known, &mut once).prints.len(), 2);
+        let answer = mentions("order W2378156 pending", &known, &mut once);
         assert_eq!(answer.prints.len(), 1);
     }
 
     #[test]
     fn what_was_set_aside_can_be_learned() {
         let (mut known, mut aside) = (Known::default(), SeenOnce::default());
-        for print in Mentions::of("quarantined names", &known, &mut Once::default()).prints {
+        for print in mentions("quarantined names", &known, &mut Once::default()).prints {
             aside.is_new(print);
         }
         known.learn_all(&mut aside);
-        let again = Mentions::of("quarantined names", &known, &mut Once::default());
+        let again = mentions("quarantined names", &known, &mut Once::default());
         assert!(again.unknown == 0.0 && again.unknown_share() == 0.0);
-        assert!(Mentions::of("quarantined", &Known::default(), &mut Once::default()).unknown > 0.0);
+        assert!(mentions("quarantined", &Known::default(), &mut Once::default()).unknown > 0.0);
     }
 }

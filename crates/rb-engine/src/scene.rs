@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 use crate::act::{Act, Kind, ToolPolicies, understand};
 use crate::meaning::{Embedder, Vector};
 use crate::phrases::Phrases;
-use crate::seen::{SeenOnce, each_name, print_of};
+use crate::seen::{Name, SeenOnce, each_name, print_of};
 use crate::step::{Step, StepIndex};
 use crate::text::{fingerprint, head, searchable, word_count};
 
@@ -51,12 +51,25 @@ pub(crate) struct Scene {
     pub(crate) on_task: Option<f64>,
     /// The share of the names in the act that the run has shown before; `None` when it names nothing.
     pub(crate) familiar: Option<f64>,
+    /// The names in the texts of the step.
+    pub(crate) names: Names,
     /// The texts that an edit takes out and puts in, as fingerprints in order; empty for anything else.
     pub(crate) edit: Vec<u64>,
     /// The act writes a file that was written before.
     pub(crate) rewrites: bool,
     /// The act changed something, and it worked.
     pub(crate) changes: bool,
+}
+
+/// The names in the beginning of each text of a step, in order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Names {
+    /// In the argument.
+    pub(crate) done: Vec<Name>,
+    /// In the thought.
+    pub(crate) said: Vec<Name>,
+    /// In what came back.
+    pub(crate) answered: Vec<Name>,
 }
 
 impl Scene {
@@ -79,8 +92,7 @@ impl Scene {
 
     /// How close the step is to a direction, the closer of act and thought.
     pub(crate) fn closeness(&self, to: &Vector) -> f64 {
-        let thinks = self.thought.as_ref().map_or(0.0, |thought| thought.cosine(to));
-        self.meaning.cosine(to).max(thinks)
+        to.closest([&self.meaning].into_iter().chain(&self.thought))
     }
 
     /// A fingerprint of the places the act looks at.
@@ -185,13 +197,11 @@ impl Past {
         if word_count(step.user_input) >= THOUGHT_WORDS_MIN {
             self.asked_for = Some(self.embedder.embed(head(step.user_input, THOUGHT_CHARS)));
         }
-        let near = |wanted: &Vector| {
-            let thinks = thought.as_ref().map_or(0.0, |thought| thought.cosine(wanted));
-            meaning.cosine(wanted).max(thinks)
-        };
+        let near = |wanted: &Vector| wanted.closest([&meaning].into_iter().chain(&thought));
         let asked = self.asked_for.as_ref().map_or(0.0, near);
         let on_task = self.task.as_ref().map(|task| near(task).max(asked));
-        let familiar = self.familiar(step, &act);
+        let familiar = self.familiar(&act);
+        let names = self.note_names(step);
         let edit = if act.edits {
             edited_texts(step.action.map_or("", |action| action.input.text()))
         } else {
@@ -215,6 +225,7 @@ impl Past {
             thought,
             on_task,
             familiar,
+            names,
             edit,
             rewrites,
             changes,
@@ -252,8 +263,8 @@ impl Past {
         });
     }
 
-    /// The share of the act's names that were mentioned before; notes all names of the step.
-    fn familiar(&mut self, step: &Step<'_>, act: &Act) -> Option<f64> {
+    /// The share of the act's names that were mentioned before.
+    fn familiar(&self, act: &Act) -> Option<f64> {
         let (mut unknown, mut all) = (0, 0);
         let files = act.reads.iter().chain(&act.writes).map(|file| file.path.as_str());
         for text in files.chain(act.query.as_deref()).chain(act.entities.iter().map(String::as_str))
@@ -261,11 +272,18 @@ impl Past {
             let counted = unknown_names(text, &self.names);
             (unknown, all) = (unknown + counted.0, all + counted.1);
         }
-        let input = step.action.map_or("", |action| action.input.text());
-        for text in [step.user_input, step.thought, input, step.observation] {
-            note_names(&mut self.names, text);
-        }
         (all > 0).then(|| 1.0 - f64::from(unknown) / f64::from(all))
+    }
+
+    /// Notes all names of the step.
+    fn note_names(&mut self, step: &Step<'_>) -> Names {
+        let input = step.action.map_or("", |action| action.input.text());
+        let mut names = Names::default();
+        note_names(&mut self.names, step.user_input, |_| {});
+        note_names(&mut self.names, step.thought, |name| names.said.push(name));
+        note_names(&mut self.names, input, |name| names.done.push(name));
+        note_names(&mut self.names, step.observation, |name| names.answered.push(name));
+        names
     }
 
     /// The share of lines not shown before, and whether there are only a few; notes them.
@@ -383,12 +401,13 @@ fn says_nothing_found(answer: &str, act: &Act) -> bool {
 }
 
 /// Names are taken from so much of a text.
-const NAMES_BYTES_MAX: usize = 6_000;
+pub(crate) const NAMES_BYTES_MAX: usize = 6_000;
 
-/// Notes every name of a text, of its beginning.
-pub(crate) fn note_names(names: &mut SeenOnce, text: &str) {
+/// Notes every name of a text, of its beginning, and calls back with it.
+fn note_names(names: &mut SeenOnce, text: &str, mut noted: impl FnMut(Name)) {
     each_name(&text[..text.floor_char_boundary(NAMES_BYTES_MAX)], |name| {
-        names.is_new(name);
+        names.is_new(name.print);
+        noted(name);
     });
 }
 
@@ -429,7 +448,7 @@ pub(crate) fn unknown_names(text: &str, known: &SeenOnce) -> (u32, u32) {
     let (mut unknown, mut all) = (0_u32, 0_u32);
     each_name(text, |name| {
         all += 1;
-        unknown += u32::from(!known.has(name));
+        unknown += u32::from(!known.has(name.print));
     });
     (unknown, all)
 }

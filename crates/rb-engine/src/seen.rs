@@ -3,6 +3,8 @@
 //! A Bloom filter of two generations: it never forgets what is recent, slowly forgets what is old, and mistakes
 //! about one new thing in a hundred for a known one.
 
+use std::borrow::Cow;
+
 /// Bits of one generation.
 const BITS: usize = 1 << 16;
 /// A generation takes this many things, then the older one is dropped.
@@ -216,36 +218,64 @@ pub(crate) fn print_of(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(PRINT_START, print_with)
 }
 
-pub(crate) const PRINT_START: u64 = 0xcbf2_9ce4_8422_2325;
+const PRINT_START: u64 = 0xcbf2_9ce4_8422_2325;
 
-pub(crate) fn print_with(print: u64, byte: u8) -> u64 {
+fn print_with(print: u64, byte: u8) -> u64 {
     (print ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
 }
 
-/// Calls back with a fingerprint of every name in a text: words of at least four characters, and shorter ones with
-/// a digit. Plain words are among them; a run repeats those, so they tell nothing either way.
+/// A name in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Name {
+    /// Its fingerprint, whatever the case of its letters.
+    pub(crate) print: u64,
+    /// The bytes of the text in which it stands.
+    pub(crate) starts_at: usize,
+    pub(crate) ends_at: usize,
+    /// There is a digit in it.
+    pub(crate) has_digit: bool,
+}
+
+/// Calls back with every name in a text: words of at least four characters, and shorter ones with a digit. Plain words are
+/// among them; a run repeats those, so they tell nothing either way.
 ///
 /// Every text of every step comes through here, so it is one pass with one look into a table for each byte.
-pub(crate) fn each_name(text: &str, mut found: impl FnMut(u64)) {
-    let (mut print, mut len, mut digits) = (PRINT_START, 0_usize, 0_usize);
+pub(crate) fn each_name(text: &str, mut found: impl FnMut(Name)) {
+    let (mut print, mut starts_at, mut digits) = (PRINT_START, 0_usize, 0_usize);
     // A blank at the end closes the last word.
-    text.bytes().chain([b' ']).for_each(|byte| {
+    text.bytes().chain([b' ']).enumerate().for_each(|(at, byte)| {
         let small = IN_NAME[usize::from(byte)];
         if small != 0 {
             print = print_with(print, small);
-            len += 1;
             digits += usize::from(byte.is_ascii_digit());
             return;
         }
+        let len = at - starts_at;
         if len >= 3 && (len >= 4 || digits > 0) && digits < len {
-            found(print);
+            found(Name { print, starts_at, ends_at: at, has_digit: digits > 0 });
         }
-        (print, len, digits) = (PRINT_START, 0, 0);
+        (print, starts_at, digits) = (PRINT_START, at + 1, 0);
     });
 }
 
+/// The names of the beginning of a text, out of all of its names. The last one may be cut off, which makes it another.
+pub(crate) fn names_within<'n>(names: &'n [Name], beginning: &str) -> Cow<'n, [Name]> {
+    let whole = names.partition_point(|name| name.ends_at <= beginning.len());
+    let (within, rest) = names.split_at(whole);
+    let Some(cut) = rest.first().and_then(|name| beginning.get(name.starts_at..)) else {
+        return within.into();
+    };
+    let mut within = within.to_vec();
+    let before = beginning.len() - cut.len();
+    each_name(cut, |name| {
+        let (starts_at, ends_at) = (before + name.starts_at, before + name.ends_at);
+        within.push(Name { starts_at, ends_at, ..name });
+    });
+    within.into()
+}
+
 /// Bytes of names in lower case, and 0 for all others. Bytes beyond ASCII belong to words: no need to look closer.
-pub(crate) const IN_NAME: [u8; 256] = {
+const IN_NAME: [u8; 256] = {
     let mut table = [0; 256];
     let mut byte = 0_u8;
     loop {
@@ -343,6 +373,21 @@ mod tests {
     }
 
     #[test]
+    fn a_beginning_has_the_names_that_are_in_it() {
+        let names_of = |text: &str| {
+            let mut names = Vec::new();
+            each_name(text, |name| names.push(name));
+            names
+        };
+        let text = "ab1 12345 Word, get_user(größe) 12x34 last";
+        let names = names_of(text);
+        for len in (0..=text.len()).filter(|len| text.is_char_boundary(*len)) {
+            let beginning = &text[..len];
+            assert_eq!(*names_within(&names, beginning), names_of(beginning), "{beginning}");
+        }
+    }
+
+    #[test]
     fn names_are_long_enough_and_not_numbers() {
         let cases: [(&str, &[&str]); 6] = [
             ("", &[]),
@@ -354,7 +399,13 @@ mod tests {
         ];
         for (text, names) in cases {
             let mut found = Vec::new();
-            each_name(text, |name| found.push(name));
+            each_name(text, |name| {
+                assert_eq!(
+                    print_of(text[name.starts_at..name.ends_at].to_lowercase().bytes()),
+                    name.print
+                );
+                found.push(name.print);
+            });
             let expected: Vec<u64> = names.iter().map(|name| print_of(name.bytes())).collect();
             assert_eq!(found, expected, "{text:?}");
         }
