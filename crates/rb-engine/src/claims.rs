@@ -337,8 +337,8 @@ fn stem(word: &str) -> &str {
     cut.unwrap_or(word).trim_end_matches('e')
 }
 
-/// How often the agent corrects itself in one thought.
-pub(crate) fn corrections(thought: &str) -> u32 {
+/// How often the agent corrects itself in one thought, given in lower case.
+pub(crate) fn corrections(low: &str) -> u32 {
     const BACK: [&str; 14] = [
         "i was wrong",
         "my mistake",
@@ -358,9 +358,8 @@ pub(crate) fn corrections(thought: &str) -> u32 {
     const OPENERS: [&str; 6] = ["wait", "actually", "hmm", "hold on", "no wait", "oh"];
     static BACK_IN: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&BACK));
     static OPENERS_IN: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&OPENERS));
-    let low = searchable(thought);
-    let takes_back = BACK_IN.any_in(&low);
-    if !takes_back && !OPENERS_IN.any_in(&low) {
+    let takes_back = BACK_IN.any_in(low);
+    if !takes_back && !OPENERS_IN.any_in(low) {
         return 0;
     }
     let mut count = 0_u32;
@@ -470,7 +469,7 @@ mod tests {
             ("", 0),
         ];
         for (thought, count) in cases {
-            assert_eq!(corrections(thought), count, "{thought}");
+            assert_eq!(corrections(&searchable(thought)), count, "{thought}");
         }
     }
 }

@@ -3,22 +3,26 @@
 use crate::lexicon::{ObservationLooks, ThoughtWords};
 use crate::scene::{Past, Scene};
 use crate::step::Step;
+use crate::text::Folded;
 
 /// A step and what a first reading of its texts shows.
 #[derive(Clone, Copy)]
 pub(crate) struct Facts<'a> {
     pub(crate) step: Step<'a>,
     pub(crate) thought: ThoughtWords,
+    /// The thought in lower case.
+    pub(crate) folded: &'a Folded<'a>,
     pub(crate) observation: ObservationLooks,
     /// The step understood, and what came before; only there when a semantic monitor watches.
     pub(crate) scene: Option<(&'a Scene, &'a Past)>,
 }
 
 impl<'a> Facts<'a> {
-    pub(crate) fn of(step: Step<'a>) -> Self {
+    pub(crate) fn of(step: Step<'a>, thought: &'a Folded<'a>) -> Self {
         Self {
             step,
-            thought: ThoughtWords::of(step.thought),
+            thought: ThoughtWords::of(thought),
+            folded: thought,
             observation: ObservationLooks::of(step.observation),
             scene: None,
         }

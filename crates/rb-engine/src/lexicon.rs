@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use crate::phrases::Finder;
-use crate::text::{LOWERED_TO_ASCII, has_any, is_space, is_word, searchable, word_count};
+use crate::text::{Folded, LOWERED_TO_ASCII, has_any, is_space, is_word, searchable, word_count};
 
 /// What a word of a thought counts for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,15 +96,15 @@ pub(crate) struct ThoughtWords {
 }
 
 impl ThoughtWords {
-    pub(crate) fn of(thought: &str) -> Self {
+    pub(crate) fn of(thought: &Folded<'_>) -> Self {
+        let (thought, text) = (thought.text(), thought.low());
         let mut found = Self { words: word_count(thought), ..Self::default() };
-        let text = searchable(thought);
         let mut retracted: Option<(usize, &'static str)> = None;
         for (finder, group) in IN_THOUGHT.iter().zip(GROUPS) {
             let Some(finder) = finder else { continue };
             let mut ends = [0_usize; WORDS.len()];
             let mut failed = false;
-            for hit in finder.all(&text) {
+            for hit in finder.all(text) {
                 let word = group.start + hit.pattern().as_usize();
                 let (Some((_, role)), Some(end)) = (WORDS.get(word), ends.get_mut(word)) else {
                     continue;
@@ -123,7 +123,7 @@ impl ThoughtWords {
                     found.trouble_kinds += 1;
                 }
                 if role.is_hint() && retracted.is_none_or(|(first, _)| hit.start() < first) {
-                    let phrase = retraction_at(&text, hit.start(), hit.end());
+                    let phrase = retraction_at(text, hit.start(), hit.end());
                     retracted = phrase.map(|phrase| (hit.start(), phrase)).or(retracted);
                 }
             }
@@ -308,7 +308,7 @@ mod tests {
             ("I thinK so", 1, 1, 0),
         ];
         for (thought, hedge_kinds, hedges, trouble_kinds) in cases {
-            let found = ThoughtWords::of(thought);
+            let found = ThoughtWords::of(&Folded::of(thought));
             assert_eq!(
                 (found.hedge_kinds, found.hedges, found.trouble_kinds),
                 (hedge_kinds, hedges, trouble_kinds),
@@ -340,7 +340,11 @@ mod tests {
         ];
         for (thought, expected) in cases {
             assert_eq!(retraction(thought).is_some(), expected, "{thought:?}");
-            assert_eq!(ThoughtWords::of(thought).retraction, retraction(thought), "{thought:?}");
+            assert_eq!(
+                ThoughtWords::of(&Folded::of(thought)).retraction,
+                retraction(thought),
+                "{thought:?}"
+            );
         }
     }
 
@@ -385,7 +389,7 @@ mod tests {
     proptest! {
         #[test]
         fn words_are_found_as_one_by_one(text in wordy()) {
-            let found = ThoughtWords::of(&text);
+            let found = ThoughtWords::of(&Folded::of(&text));
             let low = text.to_lowercase();
             let kinds = |words: &[&str]| words.iter().filter(|word| low.contains(**word)).count();
             let of = |wanted: fn(Role) -> bool| -> Vec<&str> {

@@ -278,7 +278,10 @@ impl Past {
     /// Notes all names of the step.
     fn note_names(&mut self, step: &Step<'_>) -> Names {
         let input = step.action.map_or("", |action| action.input.text());
-        let mut names = Names::default();
+        // About every eighth byte begins a name.
+        let room = |text: &str| Vec::with_capacity(text.len().min(NAMES_BYTES_MAX) / 8);
+        let mut names =
+            Names { done: room(input), said: room(step.thought), answered: room(step.observation) };
         note_names(&mut self.names, step.user_input, |_| {});
         note_names(&mut self.names, step.thought, |name| names.said.push(name));
         note_names(&mut self.names, input, |name| names.done.push(name));

@@ -4,7 +4,7 @@
 //! curve. The result lies between 0.047 and 0.953; an empty text is 0.5, the middle.
 
 use crate::lexicon::ThoughtWords;
-use crate::text::{is_word, run_len};
+use crate::text::{Folded, is_word, run_len};
 
 const HEDGE_WEIGHT: f64 = 0.30;
 const LENGTH_WEIGHT: f64 = 0.25;
@@ -27,7 +27,7 @@ const STEEPNESS: f64 = 6.0;
 /// assert!(rb_engine::score::difficulty("ok") < 0.05);
 /// ```
 pub fn difficulty(thought: &str) -> f64 {
-    from_words(thought, &ThoughtWords::of(thought))
+    from_words(thought, &ThoughtWords::of(&Folded::of(thought)))
 }
 
 /// The same for a thought whose words are counted already.

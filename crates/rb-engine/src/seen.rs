@@ -28,13 +28,15 @@ impl SeenOnce {
     }
 
     fn holds(&self, places: [u16; 2]) -> bool {
-        let all = |bits: &Bits| places.iter().all(|place| bits.has(*place));
-        all(&self.young) || all(&self.old)
+        self.young.has_all(places) || self.old.has_all(places)
     }
 
     /// Notes a fingerprint; tells whether it is new.
     pub(crate) fn is_new(&mut self, print: u64) -> bool {
         let places = places(print);
+        if self.things < THINGS_MAX && self.young.has_all(places) {
+            return false; // and there is nothing to note
+        }
         let new = !self.holds(places);
         if self.things >= THINGS_MAX {
             self.old = std::mem::take(&mut self.young);
@@ -86,14 +88,14 @@ impl Bits {
         matches!(self, Self::Few(places) if places.count == 0)
     }
 
-    fn has(&self, place: u16) -> bool {
-        match self {
+    fn has_all(&self, all: [u16; 2]) -> bool {
+        all.into_iter().all(|place| match self {
             Self::Few(places) => places.has(place),
             Self::All(words) => {
                 let (word, bit) = word_and_bit(place);
                 words[word] & bit != 0
             }
-        }
+        })
     }
 
     fn set(&mut self, place: u16) {
@@ -323,7 +325,7 @@ mod tests {
             bits.absorb(&other);
             let expected = filled(mine.start..given.end.max(mine.end));
             assert_eq!(bits.words(), expected.words(), "{mine:?} {given:?}");
-            assert!(bits.has(spread(mine.start)[0]) && bits.has(spread(given.start)[1]));
+            assert!(bits.has_all(spread(mine.start)) && bits.has_all(spread(given.start)));
         }
         assert!(filled(0..100).heap_bytes() <= 1_024, "a few take little");
         assert!(matches!(filled(0..1_000), Bits::All(_)));

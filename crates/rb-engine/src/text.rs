@@ -4,6 +4,7 @@
 //! and "digit" must mean here what they mean there. Everything has an ASCII fast path, because nearly
 //! all agent text is ASCII.
 
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
@@ -73,6 +74,36 @@ pub fn is_blank(text: &str) -> bool {
 /// every byte.
 pub(crate) fn searchable(text: &str) -> String {
     if has_any(text, LOWERED_TO_ASCII) { text.to_lowercase() } else { text.to_ascii_lowercase() }
+}
+
+/// A text and what is [`searchable`] of it: made once, read by many.
+pub(crate) struct Folded<'t> {
+    text: &'t str,
+    low: String,
+    /// Every byte is at its place.
+    is_aligned: bool,
+}
+
+impl<'t> Folded<'t> {
+    pub(crate) fn of(text: &'t str) -> Self {
+        Self { text, low: searchable(text), is_aligned: !has_any(text, LOWERED_TO_ASCII) }
+    }
+
+    /// The text as it was.
+    pub(crate) fn text(&self) -> &'t str {
+        self.text
+    }
+
+    /// All of it in lower case.
+    pub(crate) fn low(&self) -> &str {
+        &self.low
+    }
+
+    /// Its first `max` characters in lower case.
+    pub(crate) fn low_head(&self, max: usize) -> Cow<'_, str> {
+        let start = head(self.text, max);
+        if self.is_aligned { self.low[..start.len()].into() } else { searchable(start).into() }
+    }
 }
 
 /// The Turkish capital I and the Kelvin sign.
@@ -153,10 +184,10 @@ impl Label {
 pub(crate) const SHOWN_CHARS_MAX: usize = 80;
 
 /// A name as it may stand in evidence and advice: one line, short, no control characters.
-pub(crate) fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'`';
     if text.len() <= SHOWN_CHARS_MAX && text.bytes().all(is_plain) {
-        return text.to_owned(); // as most names are
+        return text.into(); // as most names are
     }
     let mut line = String::new();
     let mut gap = false;
@@ -174,9 +205,9 @@ pub(crate) fn shown(text: &str) -> String {
     if line.chars().count() > SHOWN_CHARS_MAX {
         let mut cut = head(&line, SHOWN_CHARS_MAX - 1).to_owned();
         cut.push('…');
-        return cut;
+        return cut.into();
     }
-    line
+    line.into()
 }
 
 #[cfg(test)]
@@ -234,6 +265,12 @@ mod tests {
         assert_eq!(all, LOWERED_TO_ASCII);
         assert_eq!(searchable("ÄB\u{212a}"), "äbk");
         assert_eq!(searchable("ÄB"), "Äb");
+        for (text, low, start) in [("ÄBC", "Äbc", "Äb"), ("İ\u{212a}B", "i\u{307}kb", "i\u{307}k")]
+        {
+            let folded = Folded::of(text);
+            assert_eq!((folded.text(), folded.low()), (text, low));
+            assert_eq!(folded.low_head(2), start);
+        }
     }
 
     #[test]

@@ -355,7 +355,11 @@ fn line_exit_code(line: &str) -> Option<i32> {
 
 /// Any of the words that a statement of the exit code has, before the costly look.
 fn has_code_word(line: &[u8]) -> bool {
-    line.windows(4).any(|w| w.eq_ignore_ascii_case(b"exit") || w.eq_ignore_ascii_case(b"turn"))
+    // This bit makes a capital small, and a letter of nothing else.
+    const SMALL: u32 = u32::from_le_bytes([b' '; 4]);
+    const EXIT: u32 = u32::from_le_bytes(*b"exit");
+    const TURN: u32 = u32::from_le_bytes(*b"turn");
+    line.array_windows().any(|four| matches!(u32::from_le_bytes(*four) | SMALL, EXIT | TURN))
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ impl Monitor for ClaimContradiction {
         let Some((scene, _)) = facts.scene else { return Sign::none() };
         let thought = facts.step.thought;
         self.steps += 1.0;
-        self.corrections += f64::from(claims::corrections(thought).min(4));
+        self.corrections += f64::from(claims::corrections(facts.folded.low()).min(4));
         if !is_blank(facts.step.user_input) {
             self.learned = self.learned.saturating_add(1);
         }
@@ -189,6 +189,10 @@ fn each_thing(input: &str, mut found: impl FnMut(u64)) {
     for word in head(input, 2_000)
         .split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | ':' | '(' | ')' | '='))
     {
+        // Most words have neither, and every thing has one.
+        if !word.bytes().any(|byte| byte == b'.' || byte.is_ascii_digit()) {
+            continue;
+        }
         let word = word.trim_matches(edges).trim_end_matches('.');
         if claims::names_a_thing(word) {
             found(thing_print(word));

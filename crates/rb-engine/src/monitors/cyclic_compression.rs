@@ -24,7 +24,7 @@ use crate::phrases::Phrases;
 use crate::scene::{Past, Scene};
 use crate::seen::SeenOnce;
 use crate::step::StepIndex;
-use crate::text::{head, is_blank, searchable};
+use crate::text::{Folded, is_blank};
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
     id: "cyclic_compression",
@@ -67,11 +67,11 @@ impl Monitor for CyclicCompression {
         if !is_blank(facts.step.user_input) {
             self.recaps.clear();
         }
-        if says_compacted(facts.step.user_input) || says_compacted(facts.step.thought) {
+        let told = Folded::of(facts.step.user_input);
+        if says_compacted(&told) || says_compacted(facts.folded) {
             self.after = Some((at, 0, 0));
         }
-        let new =
-            self.recap(at, facts.step.thought, scene).or_else(|| self.after_compaction(at, scene));
+        let new = self.recap(at, facts.folded, scene).or_else(|| self.after_compaction(at, scene));
         if let Some((score, evidence)) = new {
             self.found = Some((at, score, evidence));
         }
@@ -115,7 +115,12 @@ impl CyclicCompression {
         }
     }
 
-    fn recap(&mut self, at: StepIndex, thought: &str, scene: &Scene) -> Option<(f64, Evidence)> {
+    fn recap(
+        &mut self,
+        at: StepIndex,
+        thought: &Folded<'_>,
+        scene: &Scene,
+    ) -> Option<(f64, Evidence)> {
         let meaning = scene.thought.as_ref().filter(|_| sums_up(thought) && !scene.act.poll)?;
         // Back from recap to alike recap, as long as next to nothing was learned between two of them.
         let mut same: Vec<StepIndex> = Vec::new();
@@ -162,7 +167,7 @@ fn done_print(scene: &Scene) -> u64 {
 }
 
 /// The conversation was cut and goes on from a summary.
-fn says_compacted(text: &str) -> bool {
+fn says_compacted(text: &Folded<'_>) -> bool {
     const SIGNS: [&str; 7] = [
         "continued from a previous conversation",
         "conversation was compacted",
@@ -173,11 +178,11 @@ fn says_compacted(text: &str) -> bool {
         "previous context has been",
     ];
     static ANY: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&SIGNS));
-    ANY.any_in(&searchable(head(text, 1_500)))
+    ANY.any_in(&text.low_head(1_500))
 }
 
 /// The thought sums up where things stand.
-fn sums_up(thought: &str) -> bool {
+fn sums_up(thought: &Folded<'_>) -> bool {
     const SIGNS: [&str; 16] = [
         "so far",
         "to summarize",
@@ -197,7 +202,7 @@ fn sums_up(thought: &str) -> bool {
         "let me take stock",
     ];
     static ANY: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&SIGNS));
-    ANY.any_in(&searchable(head(thought, 800)))
+    ANY.any_in(&thought.low_head(800))
 }
 
 fn advice(seen: &Evidence) -> String {

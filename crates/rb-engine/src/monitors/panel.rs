@@ -10,7 +10,7 @@ use crate::rules::Rules;
 use crate::scene::{Past, Scene};
 use crate::score;
 use crate::step::{Step, StepIndex};
-use crate::text::is_blank;
+use crate::text::{Folded, is_blank};
 use crate::weights::Weights;
 
 /// What one monitor reads after one step.
@@ -142,7 +142,8 @@ impl Panel {
 
     /// Takes the next step and reads every monitor.
     pub fn observe(&mut self, step: &Step<'_>) -> Assessment {
-        let facts = Facts::of(*step);
+        let thought = Folded::of(step.thought);
+        let facts = Facts::of(*step, &thought);
         let at = self.next;
         self.next = StepIndex(at.0.saturating_add(1));
         let scene = self.look(step);

@@ -18,16 +18,19 @@
 //! **Blind spots.** Nothing is said without a task, nor before the run has found something. Drift among things already seen; a detour of
 //! one or two steps; another case of the same kind whose names are all numbers.
 
+use std::sync::LazyLock;
+
 use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite};
 use crate::act::Kind;
 use crate::evidence::Evidence;
 use crate::facts::Facts;
 use crate::meaning::Vector;
 use crate::mentions::{Known, Mentions, Once};
+use crate::phrases::Phrases;
 use crate::scene::{NAMES_BYTES_MAX, Names, Scene, installs};
 use crate::seen::{Name, SeenOnce, names_within};
 use crate::step::{Step, StepIndex};
-use crate::text::{head, is_blank};
+use crate::text::{Folded, is_blank};
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
     id: "silent_topic_drift",
@@ -128,7 +131,7 @@ impl Monitor for SilentTopicDrift {
         if !std::mem::replace(&mut self.begun, true) {
             self.known.ask(past.task());
         }
-        if !is_blank(step.user_input) || announces(step.thought) {
+        if !is_blank(step.user_input) || announces(facts.folded) {
             self.known.ask(begin(step.user_input, NAMES_BYTES));
             self.unseen = NEW_DIRECTION;
         }
@@ -260,7 +263,7 @@ fn begin(text: &str, bytes: usize) -> &str {
 }
 
 /// The change of direction is said aloud.
-fn announces(thought: &str) -> bool {
+fn announces(thought: &Folded<'_>) -> bool {
     const SIGNS: [&str; 10] = [
         "switching to",
         "switch to",
@@ -273,8 +276,8 @@ fn announces(thought: &str) -> bool {
         "set this aside",
         "unrelated",
     ];
-    let low = head(thought, 600).to_lowercase();
-    SIGNS.iter().any(|sign| low.contains(sign))
+    static ANY: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&SIGNS));
+    ANY.any_in(&thought.low_head(600))
 }
 
 fn advice(seen: &Evidence) -> String {
