@@ -295,7 +295,8 @@ impl Past {
             return (None, true);
         }
         let (mut lines, mut new) = (0_u32, 0_u32);
-        let count = answer.lines().count();
+        let ends = answer.bytes().filter(|byte| *byte == b'\n').count();
+        let count = ends + usize::from(!answer.ends_with('\n'));
         let shown = answer
             .lines()
             .enumerate()

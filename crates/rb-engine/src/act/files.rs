@@ -88,11 +88,11 @@ pub(super) fn normalise(base: &str, raw: &str) -> String {
 
 /// A word that names a file: it has a slash, or ends like a file name.
 pub(super) fn looks_like_path(word: &str) -> bool {
-    if word.is_empty()
-        || word.len() > PATH_BYTES_MAX
-        || word.starts_with('-')
-        || word.contains("://")
-    {
+    // Most words are no more than that, so this comes first.
+    if !word.contains('/') && !has_extension(word) {
+        return false;
+    }
+    if word.len() > PATH_BYTES_MAX || word.starts_with('-') || word.contains("://") {
         return false;
     }
     let is_foreign = |b: u8| {
@@ -113,10 +113,7 @@ pub(super) fn looks_like_path(word: &str) -> bool {
                     | b','
             )
     };
-    if word.bytes().any(is_foreign) {
-        return false;
-    }
-    word.contains('/') || has_extension(word)
+    !word.bytes().any(is_foreign)
 }
 
 /// `name.ext` with a short extension that has a letter.

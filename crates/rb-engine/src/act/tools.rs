@@ -310,7 +310,8 @@ pub(super) fn manner(tool: &str) -> Manner {
     // `mcp__server__tool`, `functions.tool`, `server/tool`: the last part is the tool.
     let last = folded.rsplit("__").next().unwrap_or(&folded);
     let last = last.rsplit(['.', '/', ':']).next().unwrap_or(last);
-    known(last).unwrap_or_else(|| by_words(tool))
+    let known = if last.len() < folded.len() { known(last) } else { None };
+    known.unwrap_or_else(|| by_words(tool))
 }
 
 /// The kind of a tool that code calls as a function, when its name is clear enough.
