@@ -69,7 +69,7 @@ pub(crate) struct Mentions {
 impl Mentions {
     /// Of a text whose names are these, without those that are in `once` already.
     pub(crate) fn of(text: &str, names: &[Name], known: &Known, once: &mut Once) -> Self {
-        let mut mentions = Self::default();
+        let mut mentions = Self { prints: Vec::with_capacity(names.len()), ..Self::default() };
         for name in names.iter().filter(|name| is_mention(text, **name)) {
             if !once.is_new(name.print) {
                 continue;

@@ -473,7 +473,7 @@ impl Run {
 
 /// The beginning of a thought on one line.
 fn shown_line(thought: &str, chars_max: usize) -> String {
-    let mut line = String::new();
+    let mut line = String::with_capacity(2 * chars_max);
     let mut chars = 0;
     for word in thought.split_whitespace() {
         if chars > chars_max {

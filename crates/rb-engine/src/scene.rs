@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
 
-use crate::act::{Act, Kind, ToolPolicies, understand};
+use crate::act::{Act, Kind, ToolPolicies, entities, understand};
 use crate::meaning::{Embedder, Vector};
 use crate::phrases::Phrases;
 use crate::seen::{Name, SeenOnce, each_name, print_of};
@@ -200,7 +200,7 @@ impl Past {
         let near = |wanted: &Vector| wanted.closest([&meaning].into_iter().chain(&thought));
         let asked = self.asked_for.as_ref().map_or(0.0, near);
         let on_task = self.task.as_ref().map(|task| near(task).max(asked));
-        let familiar = self.familiar(&act);
+        let familiar = self.familiar(step, &act);
         let names = self.note_names(step);
         let edit = if act.edits {
             edited_texts(step.action.map_or("", |action| action.input.text()))
@@ -264,11 +264,11 @@ impl Past {
     }
 
     /// The share of the act's names that were mentioned before.
-    fn familiar(&self, act: &Act) -> Option<f64> {
+    fn familiar(&self, step: &Step<'_>, act: &Act) -> Option<f64> {
         let (mut unknown, mut all) = (0, 0);
         let files = act.reads.iter().chain(&act.writes).map(|file| file.path.as_str());
-        for text in files.chain(act.query.as_deref()).chain(act.entities.iter().map(String::as_str))
-        {
+        let input = step.action.map_or("", |action| action.input.text());
+        for text in files.chain(act.query.as_deref()).chain(entities(input, step.thought)) {
             let counted = unknown_names(text, &self.names);
             (unknown, all) = (unknown + counted.0, all + counted.1);
         }

@@ -94,9 +94,9 @@ pub(super) fn short(said: &str) -> String {
     text::head(&line, MEANING_CHARS_MAX).to_owned()
 }
 
-/// Names in the argument, then names in the thought.
-pub(super) fn entities(input: &str, thought: &str) -> Vec<String> {
-    let mut found = Vec::new();
+/// Names in the argument, then names in the thought: identifiers, paths, codes.
+pub(crate) fn entities<'t>(input: &'t str, thought: &'t str) -> Vec<&'t str> {
+    let mut found = Vec::with_capacity(ENTITIES_MAX);
     for source in [input, thought] {
         let source = &source[..source.floor_char_boundary(LOOKED_AT_BYTES)];
         let (mut start, mut seen, mut before) = (0, 0_u8, 0_u8);
@@ -112,8 +112,8 @@ pub(super) fn entities(input: &str, thought: &str) -> Vec<String> {
             if seen & (HUMP | JOIN | PATH) != 0 || seen & (DIGIT | CAPITAL) == DIGIT | CAPITAL {
                 let word = source.get(start..at).unwrap_or("");
                 let word = word.trim_matches(['.', ':', '-', '#', '@', '%', '+', '~']);
-                if is_entity(word, seen) && !found.iter().any(|known| known == word) {
-                    found.push(word.to_owned());
+                if is_entity(word, seen) && !found.contains(&word) {
+                    found.push(word);
                     if found.len() >= ENTITIES_MAX {
                         return found;
                     }

@@ -30,6 +30,7 @@ mod summary;
 mod tools;
 mod volatile;
 
+pub(crate) use describe::entities;
 pub use files::{FileRef, Lines};
 pub use outcome::{Outcome, Why};
 pub use summary::TestResult;
@@ -130,8 +131,6 @@ pub struct Act {
     pub test_targets: Vec<String>,
     /// What it looks for.
     pub query: Option<String>,
-    /// Names it mentions: identifiers, paths, quoted words.
-    pub entities: Vec<String>,
     /// The exact act: tool and arguments, whatever their order and spacing.
     pub key: u64,
     /// The act without explanations, decoration (`cd`, `echo`, comments) and limits of time or output.
@@ -177,7 +176,6 @@ pub fn understand(step: &Step<'_>, policies: &ToolPolicies) -> Act {
         reverts: parts.reverts,
         poll: policy.poll || kind == Kind::Poll || parts.waits,
         stateful: policy.stateful,
-        entities: describe::entities(read, step.thought),
         text_for_meaning: describe::meaning(&action, &args, kind, &parts),
         key: keys.exact,
         loose_key: keys.loose,
@@ -293,7 +291,6 @@ fn spoken(step: &Step<'_>, scratch: &mut String) -> Act {
         commands: Vec::new(),
         test_targets: Vec::new(),
         query: None,
-        entities: describe::entities("", said),
         key,
         loose_key: key,
         target_key: key,
