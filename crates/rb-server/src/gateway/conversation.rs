@@ -48,6 +48,8 @@ pub(super) struct Conversation {
     pub(super) mark: String,
     /// The answer that the newest request went on from.
     went_on_from: Option<String>,
+    /// The client has rewritten its history before, and may do so with every request.
+    is_rewritten: bool,
 }
 
 /// What a request is to the conversation that its run is known by.
@@ -103,6 +105,8 @@ struct Kept {
     mark: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     went_on_from: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_rewritten: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -211,6 +215,8 @@ impl Conversation {
             reply => open.after_reply(reply),
         };
         self.awaits_answer = chat.is_kept();
+        self.is_rewritten |=
+            matches!(continuity, Continuity::Edited { .. } | Continuity::Compacted);
         self.went_on_from = chat.goes_on_from().map(Cow::into_owned);
         self.links = Known::All(chat.links());
         self.model = chat.model().into_owned();
@@ -225,6 +231,11 @@ impl Conversation {
         let is_kept = answer.is_complete && !answer.id.is_empty();
         self.kept = is_kept.then(|| Reply::from(answer));
         self.awaits_answer = false;
+    }
+
+    /// The client has rewritten its history before.
+    pub(super) fn is_rewritten(&self) -> bool {
+        self.is_rewritten
     }
 
     /// An answer that the next request may go on from is on its way to us.
@@ -268,6 +279,7 @@ impl Conversation {
             answer: self.answer.clone(),
             mark: self.mark.clone(),
             went_on_from: self.went_on_from.clone(),
+            is_rewritten: self.is_rewritten,
         };
         serde_json::to_string(&kept).unwrap_or_default() // numbers and texts only: it cannot fail
     }
@@ -297,6 +309,7 @@ impl Conversation {
             answer: kept.answer,
             mark: kept.mark,
             went_on_from: kept.went_on_from,
+            is_rewritten: kept.is_rewritten,
         })
     }
 }

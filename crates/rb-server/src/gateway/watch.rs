@@ -357,7 +357,10 @@ impl Here<'_> {
             let head = head(conversation.newest(), &self.chat.model());
             self.app.gateway.conversations.note_head(self.run, &conversation.head, &head);
             conversation.head = head;
-            if self.run.run_id.starts_with(NAMELESS)
+            // Other nodes know nothing else of our answers; alone, we do until we are started again.
+            let is_looked_for = self.app.store.is_shared() || conversation.is_rewritten();
+            if is_looked_for
+                && self.run.run_id.starts_with(NAMELESS)
                 && let Some(mark) = newest_mark(self.chat)
             {
                 conversation.mark = mark;

@@ -214,8 +214,12 @@ impl Watched {
         let Some(conversation) = conversations.of(app, run).await else { return };
         let is_saved = {
             let mut conversation = lock(&conversation);
-            if is_nameless && let Some(mark) = conversations.note_answer(run, &self.asked, answer) {
-                conversation.mark = mark;
+            let is_first = conversation.next_index <= 1;
+            if is_nameless
+                && let Some(mark) = conversations.note_answer(run, &self.asked, answer)
+                && is_first
+            {
+                conversation.mark = mark; // later ones are seen in the next request
             }
             if self.is_kept {
                 conversation.answered(answer);
@@ -226,7 +230,7 @@ impl Watched {
                 }
             }
             // A history holds several answers, and may be found by any of the last; only the first has none before it.
-            self.is_kept || conversation.next_index <= 1
+            self.is_kept || is_first
         };
         if is_saved {
             app.gateway.save(app, run, &conversation).await;

@@ -8,5 +8,5 @@ ALTER TABLE conversations
 
 DROP INDEX conversations_by_head;
 CREATE INDEX conversations_by_head ON conversations (org, head, at_ms) WHERE head <> '';
-CREATE INDEX conversations_by_answer ON conversations (org, answer, at_ms) WHERE answer <> '';
-CREATE INDEX conversations_by_mark ON conversations (org, mark, at_ms) WHERE mark <> '';
+CREATE INDEX conversations_by_answer ON conversations (org, answer) WHERE answer <> '';
+CREATE INDEX conversations_by_mark ON conversations (org, mark) WHERE mark <> '';

@@ -6,8 +6,11 @@ use super::{execute, select};
 use crate::{ConversationRow, KnownBy, RunKey};
 
 pub(super) fn put(connection: &Connection, row: &ConversationRow) -> Result<u64> {
-    let sql = "INSERT OR REPLACE INTO conversations (org, run_id, head, answer, mark, state, at_ms)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    // What stays as it is costs its index nothing.
+    let sql = "INSERT INTO conversations (org, run_id, head, answer, mark, state, at_ms)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+               ON CONFLICT (org, run_id) DO UPDATE SET head = ?3, answer = ?4, mark = ?5,
+                   state = ?6, at_ms = ?7";
     let RunKey { org, run_id } = &row.run;
     let values = (org, run_id, &row.head, &row.answer, &row.mark, &row.state, row.at_ms);
     execute(connection, sql, values)
