@@ -90,7 +90,7 @@ pub(crate) fn message(cursor: &mut Cursor<'_>) -> Result<Head, Malformed> {
 }
 
 /// An item that stands for one that the provider keeps.
-const REFERENCE: &[u8] = b"item_reference";
+pub(crate) const REFERENCE: &[u8] = b"item_reference";
 
 fn role(speaker: &[u8], kind: &[u8]) -> Role {
     match speaker {

@@ -79,7 +79,7 @@ impl Default for Known {
 
 /// As it is stored.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct Kept<'a> {
     count: usize,
     head: u64,
     planted: Vec<KeptPlant>,
@@ -94,9 +94,9 @@ struct Kept {
     #[serde(default)]
     asides: Spend,
     #[serde(default)]
-    carry: Option<Carry>,
+    carry: Option<Cow<'a, Carry>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    reply: Option<Reply>,
+    reply: Option<Cow<'a, Reply>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     awaits_answer: bool,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -273,8 +273,8 @@ impl Conversation {
             has_tools: self.has_tools,
             switching: self.switching.clone(),
             asides: self.asides,
-            carry: self.carry.clone(),
-            reply: self.kept.clone(),
+            carry: self.carry.as_ref().map(Cow::Borrowed),
+            reply: self.kept.as_ref().map(Cow::Borrowed),
             awaits_answer: self.awaits_answer,
             answer: self.answer.clone(),
             mark: self.mark.clone(),
@@ -286,7 +286,7 @@ impl Conversation {
 
     /// What was stored; `None` if it cannot be read.
     pub(super) fn read(kept: &str) -> Option<Self> {
-        let kept: Kept = serde_json::from_str(kept).ok()?;
+        let kept: Kept<'_> = serde_json::from_str(kept).ok()?;
         let planted = kept.planted.into_iter().filter_map(|plant| {
             let channel = Channel::by_id(&plant.channel)?;
             let link = Link(plant.link);
@@ -294,7 +294,7 @@ impl Conversation {
         });
         Some(Self {
             links: Known::Head { count: kept.count, link: Link(kept.head) },
-            carry: kept.carry,
+            carry: kept.carry.map(Cow::into_owned),
             planted: planted.collect(),
             next_index: kept.next_index,
             ledger: kept.ledger,
@@ -304,7 +304,7 @@ impl Conversation {
             latest: None,
             switching: kept.switching,
             asides: kept.asides,
-            kept: kept.reply,
+            kept: kept.reply.map(Cow::into_owned),
             awaits_answer: kept.awaits_answer,
             answer: kept.answer,
             mark: kept.mark,

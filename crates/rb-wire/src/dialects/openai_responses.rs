@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use super::openai_chat::{error_body, error_kind};
 use super::{Dialect, Part, input, result, say, think};
 use crate::answer::{Draft, Fault};
+use crate::chain::REFERENCE;
 use crate::json::{Value, quoted, word};
 use crate::steer::Channel;
 use crate::transcripts::RunInput;
@@ -44,7 +45,7 @@ fn read<'a>(item: Value<'a>, parts: &mut Vec<Part<'a>>) {
                 texts.for_each(|text| think(text.text_of("text"), parts));
             }
         }
-        b"item_reference" => parts.push(Part::Reference(item.text_of("id"))),
+        REFERENCE => parts.push(Part::Reference(item.text_of("id"))),
         kind if kind.ends_with(b"_call") => read_call(kind, item, parts),
         kind if kind.ends_with(b"_output") => {
             let (text, failed) = result::text(item.get("output").or_else(|| item.get("tools")));
