@@ -10,6 +10,9 @@
 //! near to "request timeout" as to "session expiry". Decide nothing on one cosine alone.
 
 use std::hint::black_box;
+use std::sync::LazyLock;
+
+use fearless_simd::{Level, dispatch};
 
 use crate::pieces::Pieces;
 use crate::record;
@@ -25,15 +28,15 @@ pub const DIMS: usize = record::DIMS;
 /// [`TEXT_BYTES_MAX`](crate::TEXT_BYTES_MAX) bytes.
 pub fn embed(text: &str) -> Vector {
     let pieces = Pieces::of(text);
-    touch(pieces.rows());
-    let mut sums = [0.0_f32; DIMS];
-    // So many sums stay in registers while all rows go by; each is still added up in the order of the text.
-    for (block, sums) in sums.as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
-        *sums = sum_of(pieces.rows(), block);
-    }
-    // The mean and the sum point the same way.
-    Vector::from_values(sums)
+    let rows = pieces.rows();
+    touch(rows);
+    // The mean and the sum point the same way. What differs between processors is how many numbers are added at a time;
+    // each sum is made in the order of the text, with the same bits everywhere.
+    Vector::from_values(dispatch!(*LEVEL, _simd => sums_of(rows)))
 }
+
+/// What this processor can do.
+static LEVEL: LazyLock<Level> = LazyLock::new(Level::new);
 
 /// Looks at every part of every row. Memory is asked for many of them at a time, as it is not while they are added up.
 fn touch(rows: &[u16]) {
@@ -44,19 +47,23 @@ fn touch(rows: &[u16]) {
     }
 }
 
-/// Dimensions that are added up together.
+/// Dimensions that are added up together: so many sums stay in registers while all rows go by.
 const BLOCK: usize = 32;
 
-fn sum_of(rows: &[u16], block: usize) -> [f32; BLOCK] {
-    let mut sums = [0.0_f32; BLOCK];
-    for row in rows {
-        let (bytes, scale) = vector(*row);
-        let bytes = &bytes.as_chunks::<BLOCK>().0[block];
-        for (sum, byte) in sums.iter_mut().zip(bytes) {
-            *sum += f32::from(byte.cast_signed()) * scale;
+/// Always inlined: only what is inlined into the choice of the processor is made for it.
+#[inline(always)]
+fn sums_of(rows: &[u16]) -> [f32; DIMS] {
+    let mut all = [0.0_f32; DIMS];
+    for (block, sums) in all.as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
+        for row in rows {
+            let (bytes, scale) = vector(*row);
+            let bytes = &bytes.as_chunks::<BLOCK>().0[block];
+            for (sum, byte) in sums.iter_mut().zip(bytes) {
+                *sum += f32::from(byte.cast_signed()) * scale;
+            }
         }
     }
-    sums
+    all
 }
 
 #[cfg(test)]

@@ -43,8 +43,17 @@ impl Vector {
         }
     }
 
+    /// Sixteen sums side by side: one sum would wait for itself at every step.
     fn dot(&self, other: &Self) -> f32 {
-        self.0.iter().zip(other.0.iter()).map(|(a, b)| a * b).sum()
+        const LANES: usize = 16;
+        let (mine, others) = (self.0.as_chunks::<LANES>().0, other.0.as_chunks::<LANES>().0);
+        let mut sums = [0.0_f32; LANES];
+        for (mine, others) in mine.iter().zip(others) {
+            for (sum, (a, b)) in sums.iter_mut().zip(mine.iter().zip(others)) {
+                *sum += a * b;
+            }
+        }
+        sums.into_iter().sum()
     }
 
     /// How alike two directions are: 1 for the same, 0 for nothing in common or a text that says nothing.
@@ -53,28 +62,8 @@ impl Vector {
     }
 
     /// How alike the most alike of several directions is; 0 where there are none.
-    ///
-    /// The sum of one product waits for the one before it, so four products are taken side by side. Each is added up in
-    /// the order of [`Self::cosine`] and equals it bit for bit.
     pub(crate) fn closest<'v>(&self, others: impl Iterator<Item = &'v Self>) -> f64 {
-        let mut most = 0.0_f64;
-        let mut others = others.fuse();
-        while let Some(first) = others.next() {
-            let four = [
-                first,
-                others.next().unwrap_or(first),
-                others.next().unwrap_or(first),
-                others.next().unwrap_or(first),
-            ];
-            let mut sums = [0.0_f32; 4];
-            for (at, mine) in self.0.iter().enumerate() {
-                for (sum, other) in sums.iter_mut().zip(four) {
-                    *sum += mine * other.0[at];
-                }
-            }
-            most = sums.into_iter().map(f64::from).fold(most, f64::max);
-        }
-        most.min(1.0)
+        others.map(|other| self.cosine(other)).fold(0.0, f64::max)
     }
 
     /// Turns towards another direction by this share of the way; one that says nothing takes it over.
