@@ -352,10 +352,10 @@ def _with_guidance(request: ModelRequest[Any], decision: StepDecision, is_claude
 def _answer_of(response: Any) -> AIMessage | None:
     if isinstance(response, ExtendedModelResponse):
         response = response.model_response
-    if isinstance(response, AIMessage):
-        return response
-    for message in getattr(response, "result", []):
-        if message.type in OF_MODEL:
+    # A message is known by what it lacks: asking for its class goes through pydantic's metaclass.
+    messages = getattr(response, "result", None)
+    for message in [response] if messages is None else messages:
+        if getattr(message, "type", None) in OF_MODEL:
             answer: AIMessage = message
             return answer
     return None

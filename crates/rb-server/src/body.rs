@@ -1,9 +1,11 @@
 //! Bodies and queries in: read up to the limit, and refused with the place of the fault.
 
+use axum::body::Body as RawBody;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use hyper::body::Body as _;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
@@ -18,7 +20,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &Shared) -> Result<Self, ApiError> {
-        let bytes = read(request, app.config.body_bytes_max).await?;
+        let bytes = read(request.into_body(), app.config.body_bytes_max).await?;
         parse(&bytes).map(Self)
     }
 }
@@ -40,14 +42,34 @@ impl<T: DeserializeOwned> FromRequestParts<Shared> for Query<T> {
     }
 }
 
+/// Room is made for the length that a client tells, up to this one; beyond, as it comes.
+const EXPECTED_MAX: usize = 1 << 20;
+
 /// The whole body, up to the limit.
-pub(crate) async fn read(request: Request, bytes_max: usize) -> Result<Bytes, ApiError> {
-    let body = Limited::new(request.into_body(), bytes_max);
-    match body.collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(ApiError::TooLarge { bytes_max }),
-        Err(error) => Err(ApiError::BadRequest(format!("the body could not be read: {error}"))),
+///
+/// What came is copied at once, so that the connection reads the rest into the same memory, which is in the cache, and
+/// not into new.
+pub(crate) async fn read(mut body: RawBody, bytes_max: usize) -> Result<Bytes, ApiError> {
+    let length = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if length > bytes_max {
+        return Err(ApiError::TooLarge { bytes_max });
     }
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            ApiError::BadRequest(format!("the body could not be read: {error}"))
+        })?;
+        let Ok(part) = frame.into_data() else { continue }; // trailers
+        if part.len() > bytes_max - whole.len() {
+            return Err(ApiError::TooLarge { bytes_max });
+        }
+        if whole.is_empty() && part.len() == length && body.is_end_stream() {
+            return Ok(part);
+        }
+        whole.reserve(part.len().max(length.min(EXPECTED_MAX).saturating_sub(whole.len())));
+        whole.extend_from_slice(&part);
+    }
+    Ok(whole.freeze())
 }
 
 /// A body's JSON as `T`.
@@ -86,4 +108,44 @@ fn places(part: &str, path: &serde_path_to_error::Path) -> Vec<Place> {
         Segment::Unknown => None,
     });
     std::iter::once(Place::Name(part.to_owned())).chain(inner).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use futures_util::stream;
+    use hyper::body::Frame;
+
+    use super::*;
+
+    /// A body in parts, of a length that nobody told.
+    fn in_parts(parts: &[&'static str]) -> RawBody {
+        let frames: Vec<_> = parts
+            .iter()
+            .map(|part| Ok::<_, Infallible>(Frame::data(Bytes::from_static(part.as_bytes()))))
+            .collect();
+        RawBody::new(http_body_util::StreamBody::new(stream::iter(frames)))
+    }
+
+    #[tokio::test]
+    async fn a_body_is_read_whole_up_to_the_limit() {
+        let cases: [(RawBody, Option<&str>); 8] = [
+            (RawBody::empty(), Some("")),
+            (RawBody::from("123456"), Some("123456")),
+            (RawBody::from("1234567"), None),
+            (in_parts(&[]), Some("")),
+            (in_parts(&["123456"]), Some("123456")),
+            (in_parts(&["12", "", "34", "56"]), Some("123456")),
+            (in_parts(&["12", "34567"]), None),
+            (in_parts(&["1234567"]), None),
+        ];
+        for (at, (body, expected)) in cases.into_iter().enumerate() {
+            match (read(body, 6).await, expected) {
+                (Ok(whole), Some(expected)) => assert_eq!(whole, expected, "{at}"),
+                (Err(ApiError::TooLarge { bytes_max: 6 }), None) => {}
+                (other, _) => panic!("{at}: {other:?}"),
+            }
+        }
+    }
 }

@@ -144,7 +144,8 @@ impl Price {
     /// The same but for the last digits.
     fn is_about(&self, other: &Self) -> bool {
         let about = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(b.abs());
-        let cached = |price: &Self| [price.cache_read, price.cache_write].map(Option::unwrap_or_default);
+        let cached =
+            |price: &Self| [price.cache_read, price.cache_write].map(Option::unwrap_or_default);
         about(self.input, other.input)
             && about(self.output, other.output)
             && cached(self).into_iter().zip(cached(other)).all(|(a, b)| about(a, b))
@@ -222,7 +223,8 @@ mod tests {
             "nobody's-model",
             "",
         ] {
-            for input in [0, 1, 900, 31_000, 33_000, 127_999, 150_000, 199_999, 250_000, 3_000_000] {
+            for input in [0, 1, 900, 31_000, 33_000, 127_999, 150_000, 199_999, 250_000, 3_000_000]
+            {
                 for (cache_read, cache_write) in [(0, 0), (input / 2, 0), (input / 2, input / 4)] {
                     let used = Tokens { cache_write, ..tokens(input, 700, cache_read) };
                     let listed = names(model).find_map(|name| prices.listed_usd(name, &used, now));

@@ -120,7 +120,7 @@ async fn evaluate(
     caller: Caller,
     request: Request,
 ) -> ApiResult<Response> {
-    let body = body::read(request, app.config.body_bytes_max).await?;
+    let body = body::read(request.into_body(), app.config.body_bytes_max).await?;
     // A key's organisation owns what is remembered; operators may name any, and the body that names it is part of the key.
     let owner = caller.scope(None, None);
     let owner = format!("{:?}/{:?}", owner.org, owner.project);

@@ -85,7 +85,7 @@ async fn import(
     request: Request,
 ) -> ApiResult<Json<Imported>> {
     let packing = text_of(&request, header::CONTENT_ENCODING);
-    let bytes = body::read(request, app.config.body_bytes_max).await?;
+    let bytes = body::read(request.into_body(), app.config.body_bytes_max).await?;
     let bytes = unpacked(bytes, packing.trim(), BYTES_MAX)?;
     let importer = importer(&sent, &bytes)?;
     let (org, project) = caller.home(sent.org_id.as_deref(), sent.project_id.as_deref());

@@ -55,11 +55,14 @@ mod walk;
 mod whole_trace;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
+use axum::http::Request;
 use axum::middleware;
+use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
-use tower_http::timeout::RequestBodyTimeoutLayer;
+use tower_http::timeout::{RequestBodyTimeoutLayer, TimeoutBody};
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -112,13 +115,18 @@ pub(crate) fn router(app: Shared) -> Router {
             ApiError::NotFound("there is no such route; `/docs` lists the routes").into_response()
         })
         .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed.into_response() })
-        .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
-            ApiError::Internal.into_response()
-        }))
-        .layer(middleware::from_fn_with_state(Shared::clone(&app), neighbours::guard))
-        .layer(cors(&app))
-        .layer(RequestBodyTimeoutLayer::new(app.config.request_timeout))
-        .layer(DefaultBodyLimit::disable()) // `body::read` has the limit, and says it
+        .layer(
+            // One service for all of them: a router would box what each of them makes, for every request.
+            ServiceBuilder::new()
+                .layer(DefaultBodyLimit::disable()) // `body::read` has the limit, and says it
+                .layer(RequestBodyTimeoutLayer::new(app.config.request_timeout))
+                .map_request(|request: Request<TimeoutBody<Body>>| request.map(Body::new))
+                .layer(cors(&app))
+                .layer(middleware::from_fn_with_state(Shared::clone(&app), neighbours::guard))
+                .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
+                    ApiError::Internal.into_response()
+                })),
+        )
         .with_state(app)
 }
 

@@ -103,7 +103,7 @@ async fn take(
     request: Request,
 ) -> ApiResult<Taken> {
     let packing = text_of(&request, header::CONTENT_ENCODING);
-    let bytes = body::read(request, app.config.body_bytes_max).await?;
+    let bytes = body::read(request.into_body(), app.config.body_bytes_max).await?;
     let bytes = unpacked(bytes, packing.trim(), BYTES_MAX)?;
     let read = move || otlp::spans(&bytes, encoding);
     let spans =

@@ -45,7 +45,8 @@ impl FromRequest<Shared> for Form {
     type Rejection = Response;
 
     async fn from_request(request: Request, _: &Shared) -> Result<Self, Response> {
-        let bytes = body::read(request, FORM_BYTES_MAX).await.map_err(layout::problem)?;
+        let bytes =
+            body::read(request.into_body(), FORM_BYTES_MAX).await.map_err(layout::problem)?;
         Ok(Self(form_urlencoded::parse(&bytes).into_owned().collect()))
     }
 }

@@ -9,7 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Either, Full, LengthLimitError, Limited};
+use http_body_util::{Either, Full};
 use hyper::body::Incoming as AnswerBody;
 use rb_wire::answer::AnswerReader;
 use rb_wire::dialects::Dialect;
@@ -21,6 +21,7 @@ use super::watch::{Incoming, Verdict, watch};
 use super::watched::Watched;
 use crate::app::Shared;
 use crate::auth::Caller;
+use crate::body;
 use crate::error::ApiError;
 use crate::outbound::{self, Outbound};
 
@@ -114,9 +115,9 @@ async fn conversation(
     parts: Parts,
     body: axum::body::Body,
 ) -> Reply {
-    let body = match read(body, app.gateway.config.watched_bytes_max).await {
+    let body = match body::read(body, app.gateway.config.watched_bytes_max).await {
         Ok(body) => body,
-        Err(response) => return *response,
+        Err(error) => return error.into_response(),
     };
     let mode = app.gateway.mode(&parts.headers, &caller.name);
     let incoming = Incoming {
@@ -233,20 +234,6 @@ fn reader_of(answer: &Response<AnswerBody>, dialect: &'static Dialect) -> Reader
 fn is_stream(given: &HeaderMap) -> bool {
     let kind = given.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     kind.starts_with("text/event-stream")
-}
-
-/// The whole body of a request that belongs to a conversation.
-async fn read(body: axum::body::Body, bytes_max: usize) -> Result<Bytes, Box<Reply>> {
-    match Limited::new(body, bytes_max).collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
-            Err(Box::new(ApiError::TooLarge { bytes_max }.into_response()))
-        }
-        Err(error) => {
-            let what = format!("the body could not be read: {error}");
-            Err(Box::new(ApiError::BadRequest(what).into_response()))
-        }
-    }
 }
 
 /// An error of ours, in the provider's shape where there is one.

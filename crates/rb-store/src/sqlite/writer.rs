@@ -26,8 +26,8 @@ const QUEUE_MAX: usize = 1024;
 const BATCH_MAX: usize = 512;
 
 /// Company is waited for so long, where so many more are to be expected.
-const COMPANY_WAIT: Duration = Duration::from_millis(2);
-const COMPANY_WORTH: u32 = 4;
+const COMPANY_WAIT: Duration = Duration::from_millis(1);
+const COMPANY_WORTH: u32 = 2;
 
 const DOING: &str = "writing";
 

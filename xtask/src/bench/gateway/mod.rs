@@ -14,13 +14,14 @@ mod upstream;
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::ops::Range;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::Result;
 
-use super::load::{self, Load, Requests, percentile};
+use super::load::{self, Connection, Load, Requests, percentile};
 use super::process::Server;
 use crate::{out, shell};
 use talk::{Protocol, Talk};
@@ -222,22 +223,45 @@ fn paced(all: &[Peer]) -> Result<()> {
     Ok(())
 }
 
-/// What one open stream of ours needs, with the run it belongs to.
+/// What a run of ours needs after its first step, and what a stream needs that such a run has open: its newest call, made
+/// again.
 fn memory(ours: &Server) -> Result<()> {
-    let talk = Talk::new(Protocol::Messages, (4_000, 3), HELD, true);
-    let open = |from: u64, count: u32| {
-        let runs = from..from + u64::from(count);
-        runs.map(|run| hold(ours.address, &talk, run)).collect::<Result<Vec<_>>>()
+    let size = (4_000, 3);
+    let path = Protocol::Messages.path_of_ours();
+    let whole = Talk::new(Protocol::Messages, size, PLAIN, false);
+    let held = Talk::new(Protocol::Messages, size, HELD, true);
+    let mut connection = Connection::open(ours.address)?;
+    let mut begin = |runs: Range<u64>| -> Result<()> {
+        for run in runs {
+            for length in [1, 2] {
+                connection.call(&whole.request(path, run, length))?;
+            }
+        }
+        Ok(())
     };
-    let first = open(1 << 40, HELD_STREAMS / 5)?; // these pay for what stays
-    let before = ours.resident_bytes()?;
-    let more = open(1 << 41, HELD_STREAMS)?;
-    thread::sleep(Duration::from_secs(1)); // what is queued is written
-    let each = (ours.resident_bytes()? - before) / f64::from(HELD_STREAMS);
+    let open = |runs: Range<u64>| {
+        runs.map(|run| hold(ours.address, &held, run)).collect::<Result<Vec<_>>>()
+    };
+    let (count, few) = (u64::from(HELD_STREAMS), u64::from(HELD_STREAMS / 5));
+    let first = 1 << 40..(1 << 40) + few; // these pay for what stays
+    let runs = 1 << 41..(1 << 41) + count;
+    begin(first.clone())?;
+    let mut streams = open(first)?;
+    let settled = || {
+        thread::sleep(Duration::from_secs(1)); // what is queued is written
+        ours.resident_bytes()
+    };
+    let before = settled()?;
+    begin(runs.clone())?;
+    let begun = settled()?;
+    streams.extend(open(runs)?);
+    let opened = settled()?;
+    let kilobytes = |bytes: f64| bytes / f64::from(HELD_STREAMS) / 1e3;
     out::say(&format!(
-        "\nmemory for each of {} open streams, with its run: {:.1} KB",
-        first.len() + more.len(),
-        each / 1e3
+        "\nmemory with {} open streams: {:.1} KB for each of them, {:.1} KB for a run after its first step",
+        streams.len(),
+        kilobytes(opened - begun),
+        kilobytes(begun - before),
     ));
     Ok(())
 }
@@ -245,7 +269,7 @@ fn memory(ours: &Server) -> Result<()> {
 /// Opens a stream and leaves it open.
 fn hold(address: SocketAddr, talk: &Talk, run: u64) -> Result<TcpStream> {
     let mut stream = TcpStream::connect(address)?;
-    stream.write_all(&talk.request(Protocol::Messages.path_of_ours(), run, 1))?;
+    stream.write_all(&talk.request(Protocol::Messages.path_of_ours(), run, 2))?;
     stream.read_exact(&mut [0])?;
     Ok(stream)
 }
