@@ -26,8 +26,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 LENGTHS = (40, 200)
-ROUNDS = 6
-PASSES = 2
+ROUNDS = 3
+PASSES = 6
 TEXT = "Let me look at the handler in src/app/session.py again, the expiry may be wrong there. " * 10
 HOOKS = ("before_agent", "before_model", "wrap_model_call", "after_agent")
 
