@@ -50,7 +50,10 @@ fn touch(rows: &[u16]) {
 /// Dimensions that are added up together: so many sums stay in registers while all rows go by.
 const BLOCK: usize = 32;
 
-/// Always inlined: only what is inlined into the choice of the processor is made for it.
+#[expect(
+    clippy::inline_always,
+    reason = "only what is inlined into the choice of the processor is made for it"
+)]
 #[inline(always)]
 fn sums_of(rows: &[u16]) -> [f32; DIMS] {
     let mut all = [0.0_f32; DIMS];

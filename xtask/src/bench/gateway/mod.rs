@@ -253,15 +253,15 @@ fn memory(ours: &Server) -> Result<()> {
     };
     let before = settled()?;
     begin(runs.clone())?;
-    let begun = settled()?;
+    let with_runs = settled()?;
     streams.extend(open(runs)?);
-    let opened = settled()?;
+    let with_streams = settled()?;
     let kilobytes = |bytes: f64| bytes / f64::from(HELD_STREAMS) / 1e3;
     out::say(&format!(
         "\nmemory with {} open streams: {:.1} KB for each of them, {:.1} KB for a run after its first step",
         streams.len(),
-        kilobytes(opened - begun),
-        kilobytes(begun - before),
+        kilobytes(with_streams - with_runs),
+        kilobytes(with_runs - before),
     ));
     Ok(())
 }
