@@ -36,7 +36,7 @@ const HOLDS_FOR_MS: i64 = 60_000;
 const FOUND_MAX: usize = 256;
 const MILLION: u64 = 1_000_000;
 /// From these lengths of a call on, lists ask for more a token.
-const STEPS: [u64; 4] = [MILLION, 200_000, 128_000, 32_000];
+const DEARER_FROM: [u64; 4] = [MILLION, 200_000, 128_000, 32_000];
 
 /// What the list says of a model.
 struct Found {
@@ -102,7 +102,7 @@ impl Prices {
         let is_same = |input: &u64| {
             self.price_at(name, *input, at_ms).is_some_and(|other| price.is_about(&other))
         };
-        let input_max = STEPS.into_iter().find(is_same).unwrap_or(0);
+        let input_max = DEARER_FROM.into_iter().find(is_same).unwrap_or(0);
         Found { at_ms, name: Some(name.to_owned()), price, input_max }
     }
 
