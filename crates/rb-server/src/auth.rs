@@ -5,6 +5,7 @@
 //! operator and may name any organisation. On loopback, while there is no key at all, everybody on the machine is
 //! the *local* user and has the operator's rights.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -111,44 +112,51 @@ impl FromRequestParts<Shared> for Caller {
 }
 
 /// The secret a request carries: as a bearer, or as `?token=` for browsers' event streams.
-fn secret(parts: &Parts) -> Option<String> {
+fn secret(parts: &Parts) -> Option<Cow<'_, str>> {
     let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let bearer = header.and_then(|value| {
         let (scheme, secret) = value.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim().to_owned())
+        scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim().into())
     });
     bearer.or_else(|| {
         let query = parts.uri.query()?;
         form_urlencoded::parse(query.as_bytes())
             .find(|(name, _)| name == "token")
-            .map(|(_, value)| value.into_owned())
+            .map(|(_, value)| value)
     })
 }
 
 /// The hash under which a key is kept. Keys are long and random, so a plain hash cannot be guessed back.
 pub fn hash(secret: &str) -> String {
-    use std::fmt::Write as _;
-    let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(secret.as_bytes()) {
-        let _ = write!(hex, "{byte:02x}"); // writing to a string cannot fail
-    }
-    hex
+    let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
+    let digest = Sha256::digest(secret.as_bytes());
+    digest.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// What the store says of a key.
+#[derive(Clone)]
+struct Known {
+    caller: Caller,
+    is_revoked: bool,
 }
 
 /// The keys the server knows.
 pub(crate) struct Keys {
-    /// Hashes of the operator's keys.
-    statics: Vec<String>,
+    /// Hashes of the operator's keys, and who has them.
+    statics: Vec<(String, Caller)>,
     /// Nobody outside this machine can reach us.
     is_loopback: bool,
-    remembered: Mutex<HashMap<String, (Instant, Option<KeyRow>)>>,
+    /// By the hash of the key.
+    remembered: Mutex<HashMap<String, (Instant, Option<Known>)>>,
     /// Whether there was any key, when last looked.
     any: Mutex<Option<(Instant, bool)>>,
 }
 
 impl Keys {
     pub(crate) fn new(statics: &[String], is_loopback: bool) -> Self {
-        let statics = statics.iter().map(|secret| hash(secret)).collect();
+        let operator = |position| Caller::operator(&format!("static-{position}"));
+        let statics = statics.iter().enumerate();
+        let statics = statics.map(|(at, secret)| (hash(secret), operator(at))).collect();
         Self { statics, is_loopback, remembered: Mutex::default(), any: Mutex::default() }
     }
 
@@ -192,36 +200,41 @@ impl Keys {
             ));
         };
         let hash = hash(secret);
-        for (position, known) in self.statics.iter().enumerate() {
+        for (known, operator) in &self.statics {
             if bool::from(known.as_bytes().ct_eq(hash.as_bytes())) {
-                return Ok(Caller::operator(&format!("static-{position}")));
+                return Ok(operator.clone());
             }
         }
-        match self.row(&hash, store).await? {
-            Some(row) if row.revoked_ms.is_some() => {
+        match self.known(&hash, store).await? {
+            Some(Known { is_revoked: true, .. }) => {
                 Err(ApiError::Unauthorized("this key was revoked"))
             }
-            Some(row) if bool::from(row.hash.as_bytes().ct_eq(hash.as_bytes())) => {
-                Ok(Caller::of_key(&row))
-            }
-            Some(_) | None => Err(ApiError::Unauthorized("this key is not known")),
+            Some(Known { caller, is_revoked: false }) => Ok(caller),
+            None => Err(ApiError::Unauthorized("this key is not known")),
         }
     }
 
-    async fn row(&self, hash: &str, store: &dyn Store) -> ApiResult<Option<KeyRow>> {
+    async fn known(&self, hash: &str, store: &dyn Store) -> ApiResult<Option<Known>> {
         let known =
             self.remembered.lock().unwrap_or_else(PoisonError::into_inner).get(hash).cloned();
-        let row = match known {
-            Some((at, row)) if at.elapsed() < BELIEVED_FOR => return Ok(row),
+        let asked = async {
+            let row = store.key(hash).await?;
+            let row = row.filter(|row| bool::from(row.hash.as_bytes().ct_eq(hash.as_bytes())));
+            let known =
+                |row| Known { caller: Caller::of_key(&row), is_revoked: row.revoked_ms.is_some() };
+            Ok(row.map(known))
+        };
+        let known = match known {
+            Some((at, known)) if at.elapsed() < BELIEVED_FOR => return Ok(known),
             // While the store is away, what was known stands: the agent's call must go out.
-            known => answer(store.key(hash), known.map(|(_, row)| row)).await?,
+            known => answer(asked, known.map(|(_, known)| known)).await?,
         };
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         if remembered.len() >= REMEMBERED_MAX {
             remembered.clear();
         }
-        remembered.insert(hash.to_owned(), (Instant::now(), row.clone()));
-        Ok(row)
+        remembered.insert(hash.to_owned(), (Instant::now(), known.clone()));
+        Ok(known)
     }
 }
 

@@ -78,8 +78,15 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
 }
 
 /// The same for a `T` that borrows from the body.
+///
+/// Almost every body can be read. So the place of a fault is looked for when there is one, by reading once more.
 pub(crate) fn parse_borrowed<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ApiError> {
     let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
+    serde_json::from_slice(bytes).or_else(|_| parse_slowly(bytes))
+}
+
+/// Knows where in the body it is.
+fn parse_slowly<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ApiError> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let loc = places("body", error.path());

@@ -53,16 +53,13 @@ pub(crate) async fn around(State(app): State<Shared>, request: Request, next: Ne
     };
     let status = response.status().as_u16();
     let seconds = begun.elapsed().as_secs_f64();
-    let labels = RequestLabels { route: route.clone(), status };
-    app.metrics.requests.get_or_create(&labels).inc();
-    app.metrics
-        .request_seconds
-        .get_or_create(&RouteLabels { route: route.clone() })
-        .observe(seconds);
     tracing::debug!(%method, route, status, seconds, id = id.to_str().unwrap_or_default(), "answered");
     if status >= 500 {
         tracing::error!(%method, route, status, id = id.to_str().unwrap_or_default(), "failed");
     }
+    let labels = RequestLabels { route: route.clone(), status };
+    app.metrics.requests.get_or_create(&labels).inc();
+    app.metrics.request_seconds.get_or_create(&RouteLabels { route }).observe(seconds);
     response.headers_mut().insert(REQUEST_ID, id);
     response
 }
@@ -74,7 +71,6 @@ async fn admit(app: &Shared, request: Request) -> Result<Request, ApiError> {
     if !app.rates.allow(&caller) {
         return Err(ApiError::TooManyRequests);
     }
-    parts.extensions.insert(caller);
     Ok(Request::from_parts(parts, body))
 }
 

@@ -1,6 +1,6 @@
 //! What the monitors say, as rows and replies have it.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use rb_engine::budget::TokenBudget;
@@ -10,6 +10,7 @@ use rb_engine::route::Routing;
 use rb_engine::rules::{Rules, RulesConfig, Voices};
 use rb_engine::step::StepIndex;
 use rb_engine::weights::Weights;
+use rb_store::Scores;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -103,15 +104,15 @@ pub(crate) struct Evidence {
 }
 
 impl Evidence {
-    pub(crate) fn row(&self) -> rb_store::Evidence {
-        let Self { monitor, score, text, steps, .. } = self.clone();
+    pub(crate) fn row(self) -> rb_store::Evidence {
+        let Self { monitor, score, text, steps, .. } = self;
         rb_store::Evidence { monitor, score, text, steps }
     }
 }
 
 /// Every reading by monitor.
-pub(crate) fn scores(assessment: &Assessment) -> BTreeMap<String, f64> {
-    let pair = |reading: &Reading| (reading.monitor.id.to_owned(), reading.score);
+pub(crate) fn scores(assessment: &Assessment) -> Scores {
+    let pair = |reading: &Reading| (Cow::Borrowed(reading.monitor.id), reading.score);
     assessment.readings.iter().map(pair).collect()
 }
 

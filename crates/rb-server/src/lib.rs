@@ -1,8 +1,8 @@
 //! The server: the API that the public SDKs talk to, and what it needs to answer.
 //!
 //! `serve` is the way in: an `App` from a checked `config::Config` and a store, a listener, and a future that
-//! ends when the server should. Requests pass, from the outside in: `slashes` (ids with slashes), `doorkeeper`
-//! (request id, caller, limits, metrics), the routes in `api`.
+//! ends when the server should. Requests pass, from the outside in: `front` (ids with slashes, pages of others, slow
+//! bodies, panics), `doorkeeper` (request id, caller, limits, metrics), the routes in `api`.
 
 /// The routes, one file an area.
 mod api;
@@ -34,6 +34,8 @@ mod error;
 mod events;
 /// Findings out, as OpenTelemetry events.
 mod export;
+/// What every request passes before it reaches its route.
+mod front;
 /// Any program that calls a provider, steered by changing its base URL.
 pub mod gateway;
 /// What people want to say to running agents.

@@ -70,18 +70,23 @@ impl LiveRuns {
             slots
                 .by_run
                 .retain(|_, slot| !slot.is_free() || now.duration_since(slot.used) < self.idle);
+            self.count(&slots);
         }
-        if !slots.by_run.contains_key(run) && slots.by_run.len() >= self.runs_max {
+        if let Some(slot) = slots.by_run.get_mut(run) {
+            slot.used = now;
+            return Arc::clone(&slot.turn);
+        }
+        if slots.by_run.len() >= self.runs_max {
             slots.make_room(self.runs_max);
         }
-        let slot = slots
-            .by_run
-            .entry(run.clone())
-            .or_insert_with(|| Slot { turn: Arc::default(), used: now });
-        slot.used = now;
-        let turn = Arc::clone(&slot.turn);
-        self.count.set(i64::try_from(slots.by_run.len()).unwrap_or(i64::MAX));
+        let turn = Arc::default();
+        slots.by_run.insert(run.clone(), Slot { turn: Arc::clone(&turn), used: now });
+        self.count(&slots);
         turn
+    }
+
+    fn count(&self, slots: &Slots) {
+        self.count.set(i64::try_from(slots.by_run.len()).unwrap_or(i64::MAX));
     }
 }
 

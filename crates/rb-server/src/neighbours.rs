@@ -4,45 +4,30 @@
 //! refused), and what changes something must not come from a page of another site. With keys neither matters: no
 //! other site has one.
 
-use axum::extract::{Request, State};
 use axum::http::header::{HOST, ORIGIN};
-use axum::http::{HeaderMap, Method};
-use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::http::uri::Authority;
+use axum::http::{Method, Request};
 
-use crate::app::{App, Shared};
-use crate::error::ApiError;
+use crate::app::App;
 
 const WRONG_HOST: &str = "this server needs no key, so it answers to `localhost` and to addresses only; \
     `rb keys create` makes a key, and `public_url` names another host";
 const WRONG_ORIGIN: &str = "this server needs no key, so pages of other sites may change nothing; \
     `cors_allowed_origins` lets one in, and `rb keys create` makes a key";
 
-/// Runs around every route.
-pub(crate) async fn guard(State(app): State<Shared>, request: Request, next: Next) -> Response {
-    if let Some(why) = stranger(&app, &request)
-        && app.is_open().await
-    {
-        return ApiError::Forbidden(why).into_response();
-    }
-    next.run(request).await
-}
-
-/// Why a request may be somebody else's doing.
-fn stranger(app: &App, request: &Request) -> Option<&'static str> {
-    let text = |headers: &HeaderMap, name| -> Option<String> {
-        headers.get(name).map(|value| value.to_str().unwrap_or("?").to_owned())
-    };
-    let authority = request.uri().authority().map(ToString::to_string);
-    let host = authority.or_else(|| text(request.headers(), HOST));
+/// Why a request may be somebody else's doing: to be refused while the server is open.
+pub(crate) fn stranger<B>(app: &App, request: &Request<B>) -> Option<&'static str> {
+    let text = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or("?"));
+    let authority = request.uri().authority().map(Authority::as_str);
+    let host = authority.or_else(|| text(HOST));
     let public = app.config.public_url.as_deref().and_then(|url| Some(url.split_once("://")?.1));
-    if host.as_deref().is_some_and(|host| !is_here(host) && Some(host) != public) {
+    if host.is_some_and(|host| !is_here(host) && Some(host) != public) {
         return Some(WRONG_HOST);
     }
-    let origin = text(request.headers(), ORIGIN)?;
+    let origin = text(ORIGIN)?;
     let is_harmless = [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
-    let is_same = origin.split_once("://").is_some_and(|(_, from)| Some(from) == host.as_deref());
-    let is_let_in = app.config.cors_origins.contains(&origin)
+    let is_same = origin.split_once("://").is_some_and(|(_, from)| Some(from) == host);
+    let is_let_in = app.config.cors_origins.iter().any(|allowed| allowed == origin)
         || (app.config.cors_dev && origin.split_once("://").is_some_and(|(_, from)| is_here(from)));
     (!is_harmless && !is_same && !is_let_in).then_some(WRONG_ORIGIN)
 }
@@ -53,8 +38,8 @@ fn is_here(host: &str) -> bool {
         Some(rest) => return rest.split_once(']').is_some_and(|(ip, _)| is_address(ip)),
         None => host.rsplit_once(':').map_or(host, |(name, _)| name),
     };
-    let name = name.to_ascii_lowercase();
-    name == "localhost" || name.ends_with(".localhost") || is_address(&name)
+    let last = name.rsplit_once('.').map_or(name, |(_, last)| last);
+    last.eq_ignore_ascii_case("localhost") || is_address(name)
 }
 
 fn is_address(text: &str) -> bool {

@@ -13,10 +13,10 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
-use tower::{Service, ServiceExt as _};
 
 use crate::app::Shared;
-use crate::{api, export, nodes, retention, slashes};
+use crate::front::Front;
+use crate::{export, nodes, retention};
 
 /// A client must have sent its headers within this time.
 const HEADERS_WITHIN: Duration = Duration::from_secs(15);
@@ -35,8 +35,7 @@ pub async fn serve(
     listener: TcpListener,
     end: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let routes = api::router(Shared::clone(&app));
-    let service = tower::util::MapRequest::new(routes, slashes::encode::<Incoming>);
+    let front = Arc::new(Front::new(Shared::clone(&app)));
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
@@ -69,8 +68,8 @@ pub async fn serve(
         };
         let _ = stream.set_nodelay(true); // a matter of speed only
         let service = hyper::service::service_fn({
-            let service = service.clone();
-            move |request: Request<Incoming>| answer(service.clone(), request)
+            let front = Arc::clone(&front);
+            move |request| answer(Arc::clone(&front), request)
         });
         let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
         let connection = graceful.watch(connection);
@@ -104,9 +103,6 @@ pub async fn serve(
     Ok(())
 }
 
-async fn answer<S>(service: S, request: Request<Incoming>) -> Result<Response, Infallible>
-where
-    S: Service<Request<Incoming>, Response = Response, Error = Infallible>,
-{
-    service.oneshot(request).await
+async fn answer(front: Arc<Front>, request: Request<Incoming>) -> Result<Response, Infallible> {
+    Ok(front.answer(request).await)
 }

@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use rb_store::{Change, Store};
 use serde_json::Value;
-use tower::ServiceExt as _;
 
 use crate::app::{App, Shared};
 use crate::config::RawConfig;
+use crate::front::Front;
 use crate::keys::{self, Kind};
-use crate::{api, slashes};
 
 /// The operator's key.
 pub(crate) const OPERATOR: &str = "operators-key";
@@ -21,7 +19,7 @@ pub(crate) const OPERATOR: &str = "operators-key";
 /// A server with three tenants' keys.
 pub(crate) struct Trial {
     pub(crate) app: Shared,
-    router: Router,
+    pub(crate) front: Arc<Front>,
     /// Of the organisation `acme`.
     pub(crate) acme: String,
     /// Of the project `alpha` of `acme`.
@@ -70,17 +68,17 @@ impl Trial {
         secrets.resize(3, String::new());
         let [acme, alpha, globex] = secrets.try_into().unwrap();
         let app = App::new(raw.clone().check().unwrap(), store).await.unwrap();
-        let router = api::router(Shared::clone(&app));
-        Self { app, router, acme, alpha, globex, raw, dir: Arc::new(dir) }
+        let front = Arc::new(Front::new(Shared::clone(&app)));
+        Self { app, front, acme, alpha, globex, raw, dir: Arc::new(dir) }
     }
 
     /// Another server on the same database, with nothing in memory.
     pub(crate) async fn restarted(&self) -> Self {
         let config = self.raw.clone().check().unwrap();
         let app = App::new(config, Arc::clone(self.store())).await.unwrap();
-        let router = api::router(Shared::clone(&app));
+        let front = Arc::new(Front::new(Shared::clone(&app)));
         let (acme, alpha, globex) = (self.acme.clone(), self.alpha.clone(), self.globex.clone());
-        Self { app, router, acme, alpha, globex, raw: self.raw.clone(), dir: Arc::clone(&self.dir) }
+        Self { app, front, acme, alpha, globex, raw: self.raw.clone(), dir: Arc::clone(&self.dir) }
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
@@ -105,8 +103,7 @@ impl Trial {
         if !key.is_empty() {
             request = request.header("authorization", format!("Bearer {key}"));
         }
-        let request = slashes::encode(request.body(Body::from(body)).unwrap());
-        let response = self.router.clone().oneshot(request).await.unwrap();
+        let response = self.front.answer(request.body(Body::from(body)).unwrap()).await;
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         let text = String::from_utf8(bytes.to_vec()).unwrap();
@@ -122,7 +119,7 @@ impl Trial {
 
     /// One request of a browser, which may be sent elsewhere.
     pub(crate) async fn browse(&self, request: Request<Body>) -> Reply {
-        let response = self.router.clone().oneshot(slashes::encode(request)).await.unwrap();
+        let response = self.front.answer(request).await;
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         let text = String::from_utf8(bytes.to_vec()).unwrap();

@@ -133,7 +133,7 @@ async fn steps_a_second(file: &Path, writers: u32, seconds: f64) -> Result<f64> 
 fn step(run_id: &str, step_index: u32) -> Change {
     let words = format!("Step {step_index}: the test still fails, perhaps it is the lexer. ");
     let text = words.repeat(TEXT_BYTES / words.len() / 2);
-    let reading = |at: usize| (format!("monitor_{at}"), f64::from(step_index % 10) / 10.0);
+    let reading = |at: usize| (format!("monitor_{at}").into(), f64::from(step_index % 10) / 10.0);
     let fires = step_index % 10 > 7;
     Change::PutStep(Arc::new(StepRow {
         run: RunKey { org: "default".to_owned(), run_id: run_id.to_owned() },

@@ -13,7 +13,7 @@ impl<T: Serialize> Emptiness for Vec<T> {
     }
 }
 
-impl<V: Serialize> Emptiness for std::collections::BTreeMap<String, V> {
+impl<K: Serialize, V: Serialize> Emptiness for std::collections::BTreeMap<K, V> {
     fn is_nothing(&self) -> bool {
         self.is_empty()
     }

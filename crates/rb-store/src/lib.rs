@@ -46,7 +46,7 @@ pub use open::open;
 pub use rows::{
     ConversationRow, DayHealth, Evidence, ExperimentRun, FindingRow, Health, KeyRow, KnownBy,
     ModelTokens, MonitorHealth, OutcomeClass, PatternChange, PatternFilter, PatternRow, ProfileRow,
-    RunAfter, RunFilter, RunKey, RunRow, Scope, StepRow, Tokens, UsageDay, WaitingRow,
+    RunAfter, RunFilter, RunKey, RunRow, Scope, Scores, StepRow, Tokens, UsageDay, WaitingRow,
 };
 
 /// Why something could not be kept or found.

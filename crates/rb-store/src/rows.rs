@@ -1,5 +1,6 @@
 //! What is kept, as it is read and written. Times are milliseconds since 1970 (`_ms`); absent texts are empty.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -71,6 +72,9 @@ pub struct Tokens {
     pub cache_write: u64,
 }
 
+/// What monitors read, each by its name.
+pub type Scores = BTreeMap<Cow<'static, str>, f64>;
+
 /// One step: what the agent did, what we read, what was said, what it cost.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StepRow {
@@ -91,7 +95,7 @@ pub struct StepRow {
     pub tokens: Tokens,
     pub cost_usd: f64,
     /// What our monitors read.
-    pub scores: BTreeMap<String, f64>,
+    pub scores: Scores,
     /// The composite of `scores`.
     pub total_score: f64,
     /// The monitors of ours that fired.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::numbers::{amount, count_in, count_out, nano_in, nano_out};
 use crate::rows::pattern;
-use crate::{Health, ModelTokens, StepRow, Tokens};
+use crate::{Health, ModelTokens, Scores, StepRow, Tokens};
 
 /// What one step brings to its run: of a row that is put, or of one that was stored.
 pub(crate) struct Share<'a> {
@@ -13,7 +13,7 @@ pub(crate) struct Share<'a> {
     pub(crate) spent: Spent,
     pub(crate) model: Cow<'a, str>,
     pub(crate) injected: bool,
-    pub(crate) scores: Cow<'a, BTreeMap<String, f64>>,
+    pub(crate) scores: Cow<'a, Scores>,
     pub(crate) fired: BTreeSet<Cow<'a, str>>,
     /// The patterns that were shown.
     pub(crate) patterns: BTreeSet<String>,

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
+use super::quiet::Clock;
+
 /// Nobody waits longer for a reply.
 const REPLY_WITHIN: Duration = Duration::from_mins(1);
 
@@ -15,8 +17,11 @@ const REPLY_WITHIN: Duration = Duration::from_mins(1);
 pub(super) type Requests = Box<dyn FnMut() -> Option<Vec<u8>> + Send>;
 
 /// How many requests were answered in which time.
+#[derive(Default)]
 pub(super) struct Load {
     pub(super) seconds: f64,
+    /// The share of the processors' time that others had meanwhile.
+    pub(super) stolen: f64,
     /// Of each request, in seconds, sorted.
     pub(super) latencies: Vec<f64>,
     /// Until the first byte of each answer's body, in seconds, sorted.
@@ -74,7 +79,7 @@ pub(super) fn run(
     pace: Option<Duration>,
 ) -> Result<Load> {
     let is_over = AtomicBool::new(false);
-    let begun = Instant::now();
+    let (begun, clock) = (Instant::now(), Clock::now());
     let seen = thread::scope(|scope| {
         let count = u32::try_from(connections.len()).unwrap_or(u32::MAX).max(1);
         let workers: Vec<_> = (0..count)
@@ -101,7 +106,8 @@ pub(super) fn run(
     });
     let seconds = begun.elapsed().as_secs_f64();
     let Seen { latencies, first_bytes, gaps } = seen?.sorted();
-    Ok(Load { seconds, latencies, first_bytes, gaps })
+    let stolen = Clock::now().stolen_since(clock);
+    Ok(Load { seconds, stolen, latencies, first_bytes, gaps })
 }
 
 fn one(

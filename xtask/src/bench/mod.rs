@@ -23,6 +23,7 @@ pub(crate) mod gateway;
 mod load;
 mod process;
 mod python;
+mod quiet;
 mod report;
 mod stored;
 mod trace;

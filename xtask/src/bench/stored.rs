@@ -1,11 +1,10 @@
 //! Runs with steps as coding agents make them, written into a store through its trait, many at once.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Result;
 use rb_engine::monitors::ALL;
-use rb_store::{Change, RunKey, RunStart, StepRow, Store, Tokens};
+use rb_store::{Change, RunKey, RunStart, Scores, StepRow, Store, Tokens};
 use tokio::task::JoinSet;
 
 /// Steps of a run; a few runs are long.
@@ -95,9 +94,9 @@ fn step(run: &RunKey, number: u64, index: u32, at_ms: i64) -> StepRow {
         let mixed = (number * 31 + u64::from(index) * 17 + place as u64 * 7) % 100;
         u32::try_from(mixed).map_or(0.0, f64::from) / 130.0
     };
-    let scores: BTreeMap<String, f64> =
-        ALL.iter().enumerate().map(|(at, spec)| (spec.id.to_owned(), height(at))).collect();
-    let fired = scores.iter().filter(|(_, score)| **score >= 0.72).map(|(id, _)| id.clone());
+    let scores: Scores =
+        ALL.iter().enumerate().map(|(at, spec)| (spec.id.into(), height(at))).collect();
+    let fired = scores.iter().filter(|(_, score)| **score >= 0.72).map(|(id, _)| id.to_string());
     let fired: Vec<String> = fired.take(1).collect();
     let is_told = index == 0 || !fired.is_empty();
     StepRow {

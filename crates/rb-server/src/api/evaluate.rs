@@ -19,7 +19,7 @@ use rb_engine::monitors::Panel;
 use rb_engine::rules::Rules;
 use rb_engine::step::{Input, Step};
 use rb_engine::weights::Weights;
-use rb_store::{RunKey, RunRow, Scope};
+use rb_store::{RunKey, RunRow, Scope, Scores};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -88,7 +88,8 @@ struct Verdict {
     pattern_id: Option<String>,
     /// The monitors whose score reached their threshold.
     fired: Vec<String>,
-    scores: BTreeMap<String, f64>,
+    #[schema(value_type = BTreeMap<String, f64>)]
+    scores: Scores,
     composite: f64,
     /// Why they fired.
     evidence: Vec<Evidence>,

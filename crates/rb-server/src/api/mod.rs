@@ -55,20 +55,14 @@ mod walk;
 mod whole_trace;
 
 use axum::Router;
-use axum::body::Body;
-use axum::extract::DefaultBodyLimit;
-use axum::http::Request;
 use axum::middleware;
-use tower::ServiceBuilder;
-use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
-use tower_http::timeout::{RequestBodyTimeoutLayer, TimeoutBody};
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::Shared;
 use crate::error::ApiError;
-use crate::{dashboard, doorkeeper, gateway, neighbours};
+use crate::{dashboard, doorkeeper, gateway};
 use axum::response::IntoResponse as _;
 
 /// The routes that need a caller.
@@ -100,13 +94,13 @@ fn open_areas() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().merge(health::routes()).merge(docs::routes())
 }
 
-/// Everything, with what every request passes.
+/// All routes.
 pub(crate) fn router(app: Shared) -> Router {
     let (closed, _) = areas().split_for_parts();
     let (open, _) = open_areas().split_for_parts();
     let around = middleware::from_fn_with_state(Shared::clone(&app), doorkeeper::around);
     let routes = closed.route_layer(around).merge(open);
-    Router::new()
+    let routes = Router::new()
         .merge(routes.clone())
         .nest("/v1", routes)
         .merge(gateway::routes())
@@ -114,20 +108,14 @@ pub(crate) fn router(app: Shared) -> Router {
         .fallback(|| async {
             ApiError::NotFound("there is no such route; `/docs` lists the routes").into_response()
         })
-        .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed.into_response() })
-        .layer(
-            // One service for all of them: a router would box what each of them makes, for every request.
-            ServiceBuilder::new()
-                .layer(DefaultBodyLimit::disable()) // `body::read` has the limit, and says it
-                .layer(RequestBodyTimeoutLayer::new(app.config.request_timeout))
-                .map_request(|request: Request<TimeoutBody<Body>>| request.map(Body::new))
-                .layer(cors(&app))
-                .layer(middleware::from_fn_with_state(Shared::clone(&app), neighbours::guard))
-                .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
-                    ApiError::Internal.into_response()
-                })),
-        )
-        .with_state(app)
+        .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed.into_response() });
+    let cors = cors(&app);
+    let routes = routes.with_state(app);
+    // Nobody pays for it who lets no page of another origin in.
+    match cors {
+        Some(cors) => routes.layer(cors),
+        None => routes,
+    }
 }
 
 /// The description of all routes, under `/v1`.
@@ -137,16 +125,21 @@ pub fn openapi() -> OpenApi {
     describe::whole(versioned(open_areas()), versioned(areas()))
 }
 
-fn cors(app: &Shared) -> CorsLayer {
+/// What lets pages of other origins in, where any are.
+fn cors(app: &Shared) -> Option<CorsLayer> {
     let (origins, dev) = (app.config.cors_origins.clone(), app.config.cors_dev);
+    if origins.is_empty() && !dev {
+        return None;
+    }
     let allowed = AllowOrigin::predicate(move |origin, _| {
         let Ok(origin) = origin.to_str() else { return false };
         origins.iter().any(|allowed| allowed == origin) || (dev && is_local(origin))
     });
-    CorsLayer::new()
+    let layer = CorsLayer::new()
         .allow_origin(allowed)
         .allow_methods(tower_http::cors::AllowMethods::mirror_request())
-        .allow_headers(tower_http::cors::AllowHeaders::mirror_request())
+        .allow_headers(tower_http::cors::AllowHeaders::mirror_request());
+    Some(layer)
 }
 
 /// A page served from this machine.

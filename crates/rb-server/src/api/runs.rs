@@ -7,8 +7,8 @@ use axum::extract::State;
 use jiff::Timestamp;
 use rb_engine::monitors::round4;
 use rb_store::{
-    Evidence, Health, MonitorHealth, OutcomeClass, RunAfter, RunFilter, RunRow, Scope, StepRow,
-    Tokens,
+    Evidence, Health, MonitorHealth, OutcomeClass, RunAfter, RunFilter, RunRow, Scope, Scores,
+    StepRow, Tokens,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -133,7 +133,8 @@ struct Step {
     observation: Option<String>,
     tokens: u64,
     /// What each monitor read.
-    scores: BTreeMap<String, f64>,
+    #[schema(value_type = BTreeMap<String, f64>)]
+    scores: Scores,
     /// The composite.
     total_score: f64,
     fired: Vec<String>,

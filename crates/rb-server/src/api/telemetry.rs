@@ -6,11 +6,10 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use rb_store::{Change, RunKey, RunStart, StepRow, StoreError};
+use rb_store::{Change, RunKey, RunStart, Scores, StepRow, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -158,7 +157,8 @@ pub(super) struct StepBody {
 /// What the monitors read.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct StepReply {
-    scores: BTreeMap<String, f64>,
+    #[schema(value_type = BTreeMap<String, f64>)]
+    scores: Scores,
     total_score: f64,
     fired: Vec<String>,
     /// Why they fired.
@@ -176,9 +176,9 @@ pub(super) struct EvidenceOut {
     steps: Vec<u32>,
 }
 
-impl From<&rb_store::Evidence> for EvidenceOut {
-    fn from(row: &rb_store::Evidence) -> Self {
-        let rb_store::Evidence { monitor, score, text, steps } = row.clone();
+impl From<rb_store::Evidence> for EvidenceOut {
+    fn from(row: rb_store::Evidence) -> Self {
+        let rb_store::Evidence { monitor, score, text, steps } = row;
         Self { monitor, score, text, steps }
     }
 }
@@ -244,13 +244,14 @@ async fn step(
     let (_, project) = caller.home(org, project);
     let run = told::run_key(&app, &caller, org, &run_id).await?;
     let mut cuts = Cuts::default();
-    let row = body.row(run.clone(), project, &mut cuts);
+    let mut row = body.row(run.clone(), project, &mut cuts);
     let mut turn = app.live.turn(&run).await;
     for _ in 0..told::ATTEMPTS {
-        if let Some(row) = take(&app, &caller, &mut turn, row.clone(), &mut cuts).await? {
-            let row = Arc::unwrap_or_clone(row);
+        let stored;
+        (stored, row) = take(&app, &caller, &run, &mut turn, row, &mut cuts).await?;
+        if stored == Stored::Yes {
             return Ok(Json(StepReply {
-                evidence: row.evidence.iter().map(EvidenceOut::from).collect(),
+                evidence: row.evidence.into_iter().map(EvidenceOut::from).collect(),
                 scores: row.scores,
                 total_score: row.total_score,
                 fired: row.fired,
@@ -261,18 +262,20 @@ async fn step(
     Err(StoreError::Moved.into())
 }
 
-/// Reads a step by the state there is and stores it; nothing where another node was faster with the same run.
+/// Reads a step by the state there is and stores it, unless another node was faster with the same run: then it may be
+/// read again. The row comes back with what was read.
 async fn take(
     app: &Shared,
     caller: &Caller,
+    run: &RunKey,
     turn: &mut Turn,
     mut row: StepRow,
     cuts: &mut Cuts,
-) -> ApiResult<Option<Arc<StepRow>>> {
-    let run = row.run.clone();
-    let live = told::state(app, turn, &run).await?;
-    let mut live = told::caught_up(app, live, &run, row.step_index).await?;
+) -> ApiResult<(Stored, StepRow)> {
+    let live = told::state(app, turn, run).await?;
+    let mut live = told::caught_up(app, live, run, row.step_index).await?;
     told::check_project(caller, &live)?;
+    let names_model = !row.model.is_empty();
     row.model = told::model_of(std::mem::take(&mut row.model), &row.metadata, &live.model);
     row.model = cuts.text("step_model", row.model, MODEL_CHARS_MAX);
     row.cost_usd = app.prices.cost_usd(&row.model, &row.tokens, row.at_ms);
@@ -281,7 +284,7 @@ async fn take(
         live.read(&mut row);
         true
     } else {
-        told_again(app, &run, &mut row).await?
+        told_again(app, run, &mut row).await?
     };
     told::note_hand(&mut row);
     let mut changes = Vec::new();
@@ -297,8 +300,12 @@ async fn take(
     }
     let row = Arc::new(row);
     changes.push(Change::PutStep(Arc::clone(&row)));
-    if told::store_next(app, &mut live, &run, changes).await? == Stored::Overtaken {
-        return Ok(None);
+    if told::store_next(app, &mut live, run, changes).await? == Stored::Overtaken {
+        let mut row = Arc::unwrap_or_clone(row);
+        if !names_model {
+            row.model.clear(); // the run may have named another one meanwhile
+        }
+        return Ok((Stored::Overtaken, row));
     }
     if !live.is_known {
         live.is_known = true;
@@ -308,7 +315,7 @@ async fn take(
     if still_true {
         **turn = Some(live);
     }
-    Ok(Some(row))
+    Ok((Stored::Yes, Arc::unwrap_or_clone(row)))
 }
 
 /// Reads a step whose index was passed already: sent again, or late, or changed. Says whether the state in memory is

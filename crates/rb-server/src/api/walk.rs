@@ -11,7 +11,7 @@ use axum::Json;
 use axum::extract::State;
 use rb_engine::guidance::fragment::Item;
 use rb_engine::run::{Plan, Stop};
-use rb_store::{Change, RunKey, RunStart, StepRow, StoreError};
+use rb_store::{Change, RunKey, RunStart, Scores, StepRow, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -115,7 +115,8 @@ pub(super) struct WalkReply {
     /// How hard the newest thought looked, from 0 to 1.
     difficulty: Option<f64>,
     /// Every monitor's reading, from 0 (healthy) to 1 (worst).
-    scores: BTreeMap<String, f64>,
+    #[schema(value_type = BTreeMap<String, f64>)]
+    scores: Scores,
     composite: f64,
     fired: Vec<String>,
     failure_type: Option<String>,
@@ -330,7 +331,8 @@ impl Post<'_> {
         let answers = steering::look_up(app, &run.org, &model, &ask.queries).await;
         let words = app.hands.take(&run).await;
         live.plan(ask, &answers.found, &words.texts(), &model, &mut row);
-        let step = vec![Change::PutStep(Arc::new(row.clone()))];
+        let row = Arc::new(row);
+        let step = vec![Change::PutStep(Arc::clone(&row))];
         match told::store_next(app, &mut live, &run, step).await {
             Ok(Stored::Yes) => {}
             Ok(Stored::Overtaken) => {

@@ -1,11 +1,9 @@
 //! What other weights would have said of stored runs: composites are sums over stored readings, so no run is judged anew.
 
-use std::collections::BTreeMap;
-
 use maud::{Markup, html};
 use rb_engine::monitors::{ALL, Suite, round4};
 use rb_engine::weights::Weights;
-use rb_store::{Health, RunFilter, RunRow, StepRow};
+use rb_store::{Health, RunFilter, RunRow, Scores, StepRow};
 
 use super::runs::address;
 use super::visitor::Visitor;
@@ -45,7 +43,7 @@ impl Seen {
 }
 
 /// The composite of stored readings: each suite's weighted sum, the larger of both.
-fn composite(weights: &Weights, scores: &BTreeMap<String, f64>) -> f64 {
+fn composite(weights: &Weights, scores: &Scores) -> f64 {
     let of = |suite: Suite| {
         let own = ALL.iter().filter(|spec| spec.suite == suite);
         let parts = own.filter_map(|spec| Some(weights.get(spec.id)? * scores.get(spec.id)?));
@@ -135,7 +133,7 @@ mod tests {
     fn step(step_index: u32, scores: &[(&str, f64)], fired: &[&str]) -> StepRow {
         StepRow {
             step_index,
-            scores: scores.iter().map(|(id, score)| ((*id).to_owned(), *score)).collect(),
+            scores: scores.iter().map(|(id, score)| ((*id).to_owned().into(), *score)).collect(),
             fired: fired.iter().map(|id| (*id).to_owned()).collect(),
             ..StepRow::default()
         }

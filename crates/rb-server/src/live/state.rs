@@ -223,7 +223,7 @@ impl Live {
         row.scores = judge::scores(assessment);
         row.total_score = assessment.composite;
         row.fired = judge::fired(assessment);
-        row.evidence = self.evidence(ask).iter().map(judge::Evidence::row).collect();
+        row.evidence = self.evidence(ask).into_iter().map(judge::Evidence::row).collect();
     }
 
     /// The kind of failure the most serious monitor that fired is a sign of.

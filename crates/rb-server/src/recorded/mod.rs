@@ -182,7 +182,7 @@ fn rows(run: &Run<'_>, start: &RunStart, before: &[StepRow]) -> Vec<StepRow> {
             total_score: assessment.composite,
             fired: judge::fired(&assessment),
             evidence: judge::evidence(&assessment, |position| position)
-                .iter()
+                .into_iter()
                 .map(judge::Evidence::row)
                 .collect(),
             ..told(step, start)

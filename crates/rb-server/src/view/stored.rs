@@ -44,7 +44,7 @@ pub fn stored<'a>(run: &'a RunRow, rows: &'a [StepRow]) -> RunView<'a> {
 /// Every monitor that read, in the order of the engine's table; those it does not know come last.
 fn monitors(rows: &[StepRow]) -> Vec<Cow<'_, str>> {
     let mut names: Vec<&str> =
-        rows.iter().flat_map(|row| row.scores.keys().map(String::as_str)).collect();
+        rows.iter().flat_map(|row| row.scores.keys().map(AsRef::as_ref)).collect();
     names.sort_unstable();
     names.dedup();
     names.sort_by_key(|name| ALL.iter().position(|spec| spec.id == *name).unwrap_or(ALL.len()));

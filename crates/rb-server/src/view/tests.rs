@@ -117,12 +117,12 @@ fn a_stored_run_shows_what_was_said() {
     let steps = [
         StepRow {
             thought: "Look.".to_owned(),
-            scores: [("streak".to_owned(), 0.3)].into(),
+            scores: [("streak".into(), 0.3)].into(),
             ..StepRow::default()
         },
         StepRow {
             step_index: 1,
-            scores: [("streak".to_owned(), 0.9)].into(),
+            scores: [("streak".into(), 0.9)].into(),
             fired: vec!["streak".to_owned()],
             evidence: vec![evidence],
             injections: vec!["Try another way".to_owned(), "Cite the file".to_owned()],

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     Change, Evidence, FindingRow, KeyRow, PatternFilter, PatternRow, ProfileRow, RunKey, RunStart,
-    Scope, StepRow, Tokens,
+    Scope, Scores, StepRow, Tokens,
 };
 
 pub(super) const DAY_MS: i64 = 86_400_000;
@@ -82,7 +82,7 @@ pub(super) fn step(org: &str, run_id: &str, step_index: u32) -> StepRow {
         model: "model-b".to_owned(),
         tokens: Tokens { total: 115, input: 100, output: 15, cache_read: 40, cache_write: 7 },
         cost_usd: 0.001_25,
-        scores: BTreeMap::from([("repeat".to_owned(), 0.7), ("drift".to_owned(), 0.4)]),
+        scores: Scores::from([("repeat".into(), 0.7), ("drift".into(), 0.4)]),
         total_score: 0.55,
         fired: vec!["repeat".to_owned()],
         evidence: vec![Evidence {

@@ -83,7 +83,7 @@ pub(super) async fn numbers_that_are_none_are_kept_out_of_the_sums(store: Held) 
     let mut odd = step("a", "r", 0);
     odd.total_score = f64::NAN;
     odd.cost_usd = f64::INFINITY;
-    odd.scores.insert("drift".to_owned(), f64::NAN);
+    odd.scores.insert("drift".into(), f64::NAN);
     odd.tokens.total = u64::MAX;
     put(&store, puts(odd)).await?;
     put(&store, puts(step("a", "r", 1))).await?;

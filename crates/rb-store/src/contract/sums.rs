@@ -162,7 +162,7 @@ fn health_equals_the_runs(health: &Health, runs: &[(RunRow, Vec<StepRow>)]) -> C
     let mut by_monitor: BTreeMap<String, MonitorHealth> = BTreeMap::new();
     for step in &all {
         for (name, score) in &step.scores {
-            let monitor = by_monitor.entry(name.clone()).or_default();
+            let monitor = by_monitor.entry(name.to_string()).or_default();
             monitor.low += u64::from(*score < 0.35);
             monitor.warn += u64::from((0.35..0.6).contains(score));
             monitor.danger += u64::from(*score >= 0.6);

@@ -1,7 +1,7 @@
 //! Steps are put and read.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension as _, Result, Row, params};
 
@@ -11,7 +11,7 @@ use super::runs::{self, Head};
 use super::{execute, select, tally};
 use crate::numbers::{amount, count_in, count_out};
 use crate::tally::Share;
-use crate::{RunKey, StepRow, Tokens};
+use crate::{RunKey, Scores, StepRow, Tokens};
 
 /// Puts a step in its place, and the run's sums right; the run counts as changed so often by it.
 pub(super) fn put(
@@ -121,7 +121,7 @@ fn insert(connection: &Connection, run: i64, step: &StepRow) -> Result<u64> {
 }
 
 /// The scores that are numbers: all of them, unless somebody sent others.
-fn finite(scores: &BTreeMap<String, f64>) -> Cow<'_, BTreeMap<String, f64>> {
+fn finite(scores: &Scores) -> Cow<'_, Scores> {
     if scores.values().all(|score| score.is_finite()) {
         return Cow::Borrowed(scores);
     }

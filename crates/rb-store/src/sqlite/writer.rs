@@ -148,6 +148,8 @@ fn commit(
         }
         transaction(connection, heads, &requests, one_by_one)
     });
+    // Let go of before they are answered: whoever asked gets its rows back whole, and frees them where they were made.
+    drop(requests);
     match outcomes {
         Ok(outcomes) => {
             for (answer, outcome) in answers.into_iter().zip(outcomes) {

@@ -1,13 +1,12 @@
 //! Sums equal a recount, whatever happened: random sequences of changes to a few runs.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use rb_store::{
-    Change, RunFilter, RunKey, RunStart, Scope, StepRow, StoreError, Tokens, contract, open,
+    Change, RunFilter, RunKey, RunStart, Scope, Scores, StepRow, StoreError, Tokens, contract, open,
 };
 use serde_json::{Map, Value};
 
@@ -43,8 +42,7 @@ fn step() -> impl Strategy<Value = StepRow> {
         let (run, step_index, day, total_score, scores, fired) = said;
         let (output, input, cache, cost_usd) = spent;
         let (injections, injection_sources, model) = given;
-        let scores: BTreeMap<String, f64> =
-            scores.into_iter().map(|(name, score)| (name.to_owned(), score)).collect();
+        let scores: Scores = scores.into_iter().map(|(name, score)| (name.into(), score)).collect();
         let tokens = Tokens {
             total: input + output,
             input,

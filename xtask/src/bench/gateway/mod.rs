@@ -4,6 +4,7 @@
 //! Requests are growing conversations, as agents send them: one more turn each time, under the name of a run, with the
 //! monitors at work and every step stored in `SQLite`. **Identical** is the same request again and again, which is less work.
 //! **Half load** is half of what our gateway does at most; the same pace goes to everybody, and to the provider alone.
+//! Of several rounds the quietest counts, and **taken away** is the share of the processors' time that others had even then.
 
 /// What stands beside our gateway.
 mod peers;
@@ -23,6 +24,7 @@ use anyhow::Result;
 
 use super::load::{self, Connection, Load, Requests, percentile};
 use super::process::Server;
+use super::quiet::quietest;
 use crate::{out, shell};
 use talk::{Protocol, Talk};
 use upstream::{HELD, PACED, PLAIN};
@@ -96,8 +98,10 @@ impl Peer {
 /// Sends growing conversations to a peer.
 fn growing(peer: &Peer, talk: &Arc<Talk>, count: usize, pace: Option<Duration>) -> Result<Load> {
     let path = peer.path(Protocol::Messages);
-    let connections: Vec<Requests> = (0..count).map(|_| talk.growing(path)).collect();
-    load::run(peer.address, connections, MEASURED_FOR, pace)
+    quietest(|| {
+        let connections: Vec<Requests> = (0..count).map(|_| talk.growing(path)).collect();
+        load::run(peer.address, connections, MEASURED_FOR, pace)
+    })
 }
 
 /// Requests a second, as fast as they are answered.
@@ -106,10 +110,10 @@ fn throughput(all: &[Peer], words: &str) -> Result<()> {
     out::say("Requests a second, growing conversations; ours also with identical requests\n");
     let names: Vec<&str> = all.iter().map(|peer| peer.name).collect();
     out::say(&format!(
-        "| body | answer | {} | rb, identical | rb / nginx | identical / nginx | rb / LiteLLM | identical / LiteLLM |",
+        "| body | answer | {} | rb, identical | rb / nginx | identical / nginx | rb / LiteLLM | identical / LiteLLM | taken away |",
         names.join(" | ")
     ));
-    out::say(&format!("|---|---{}|--:|--:|--:|--:|--:|", "|--:".repeat(names.len())));
+    out::say(&format!("|---|---{}|--:|--:|--:|--:|--:|--:|", "|--:".repeat(names.len())));
     let (messages, completions) = (Protocol::Messages, Protocol::Completions);
     for (size, shape) in SIZES {
         for (protocol, is_stream) in [(messages, false), (messages, true), (completions, false)] {
@@ -119,47 +123,53 @@ fn throughput(all: &[Peer], words: &str) -> Result<()> {
             }
             let talk_of = |model| Arc::new(Talk::new(protocol, shape, model, is_stream));
             let talk = talk_of(PLAIN);
-            let mut rates = Vec::new();
+            let mut loads = Vec::new();
             for peer in all {
                 // LiteLLM is told by the name of a model which protocol the provider speaks.
                 let is_renamed = peer.is_slow && protocol == completions;
                 let talk = if is_renamed { &talk_of(peers::COMPLETIONS) } else { &talk };
-                rates.push(rate(peer, protocol, |path| talk.growing(path))?);
+                loads.push(full(peer, protocol, |path| talk.growing(path))?);
             }
-            let identical = rate(&all[0], protocol, |path| talk.identical(path))?;
+            let identical = full(&all[0], protocol, |path| talk.identical(path))?;
+            let stolen = loads.iter().map(|load| load.stolen).fold(identical.stolen, f64::max);
+            let identical = identical.per_second();
+            let rates: Vec<f64> = loads.iter().map(Load::per_second).collect();
             let cells: Vec<String> = rates.iter().map(|rate| format!("{rate:.0}")).collect();
             let ratio =
                 |ours: f64, at: usize| rates.get(at).map_or(f64::NAN, |theirs| ours / theirs);
             out::say(&format!(
-                "| {size} | {answer} | {} | {identical:.0} | {:.2} | {:.2} | {:.0} | {:.0} |",
+                "| {size} | {answer} | {} | {identical:.0} | {:.2} | {:.2} | {:.0} | {:.0} | {:.1} % |",
                 cells.join(" | "),
                 ratio(rates[0], 2),
                 ratio(identical, 2),
                 ratio(rates[0], 3),
                 ratio(identical, 3),
+                stolen * 100.0,
             ));
         }
     }
     Ok(())
 }
 
-/// Requests a second on all connections.
-fn rate(
+/// As many requests as are answered on all connections.
+fn full(
     peer: &Peer,
     protocol: Protocol,
     requests: impl Fn(&'static str) -> Requests,
-) -> Result<f64> {
-    let connections = (0..CONNECTIONS).map(|_| requests(peer.path(protocol))).collect();
-    Ok(load::run(peer.address, connections, MEASURED_FOR, None)?.per_second())
+) -> Result<Load> {
+    quietest(|| {
+        let connections = (0..CONNECTIONS).map(|_| requests(peer.path(protocol))).collect();
+        load::run(peer.address, connections, MEASURED_FOR, None)
+    })
 }
 
 /// Latencies at half of what our gateway does at most.
 fn half_load(all: &[Peer], words: &str) -> Result<()> {
     out::say("\nLatency at half load; added is what lies above the provider alone\n");
     out::say(
-        "| body | answer | who | p50 | p99 | added p50 | added p99 | first byte p50 | first byte p99 |",
+        "| body | answer | who | p50 | p99 | added p50 | added p99 | first byte p50 | first byte p99 | taken away |",
     );
-    out::say("|---|---|---|--:|--:|--:|--:|--:|--:|");
+    out::say("|---|---|---|--:|--:|--:|--:|--:|--:|--:|");
     for (size, shape) in SIZES {
         for is_stream in [false, true] {
             let answer = whole_or_stream(is_stream);
@@ -176,7 +186,7 @@ fn half_load(all: &[Peer], words: &str) -> Result<()> {
                 let added = |percent| ms(seen.percentile(percent) - alone.percentile(percent));
                 let first = |percent| ms(percentile(&seen.first_bytes, percent));
                 out::say(&format!(
-                    "| {size} | {answer} | {} | {} | {} | {} | {} | {} | {} |",
+                    "| {size} | {answer} | {} | {} | {} | {} | {} | {} | {} | {:.1} % |",
                     peer.name,
                     ms(seen.percentile(50)),
                     ms(seen.percentile(99)),
@@ -184,6 +194,7 @@ fn half_load(all: &[Peer], words: &str) -> Result<()> {
                     added(99),
                     first(50),
                     first(99),
+                    seen.stolen.max(alone.stolen) * 100.0,
                 ));
             }
         }
@@ -194,7 +205,7 @@ fn half_load(all: &[Peer], words: &str) -> Result<()> {
             let talk = Arc::new(Talk::new(Protocol::Messages, shape, PLAIN, false));
             let seen = growing(peer, &talk, 1, None)?;
             out::say(&format!(
-                "| {size} | whole | {}, one call at a time | {} | {} | | | | |",
+                "| {size} | whole | {}, one call at a time | {} | {} | | | | | |",
                 peer.name,
                 ms(seen.percentile(50)),
                 ms(seen.percentile(99))

@@ -7,7 +7,8 @@
 //! before the measured part is told to our server beforehand, as it would have been; the other one remembers nothing.
 //! Where the `FastAPI` server does not know a route, there is no figure beside ours. The servers run on the same two or
 //! more cores as the load, and what is durable waits for the disk, so what the disk needs is measured in the same run, and
-//! how often the machine stands still.
+//! how often the machine stands still. Of several rounds the quietest counts, and **taken away** is the share of the
+//! processors' time that others had even then.
 
 /// The server beside ours.
 mod peers;
@@ -25,6 +26,7 @@ use serde_json::json;
 
 use super::load::{self, Connection, Load, Requests};
 use super::process::{Server, fresh_folder};
+use super::quiet::quietest;
 use super::trace::{Mix, OwnedStep, trace};
 use crate::{out, shell};
 
@@ -50,9 +52,9 @@ pub(crate) fn run(words: &str) -> Result<()> {
     let idle = ours.resident_bytes()?;
     let theirs = peers::fastapi()?;
     out::say(
-        "| what | rb serve, per second | p50 | p99 | p50 at half load | p99 | FastAPI, per second | ratio |",
+        "| what | rb serve, per second | p50 | p99 | p50 at half load | p99 | FastAPI, per second | ratio | taken away |",
     );
-    out::say("|---|--:|--:|--:|--:|--:|--:|--:|");
+    out::say("|---|--:|--:|--:|--:|--:|--:|--:|--:|");
     let both = Both { ours: &ours, theirs: Some(&theirs), words };
     let alone = Both { theirs: None, ..both };
     for length in LENGTHS {
@@ -155,14 +157,13 @@ impl Both<'_> {
         }
         let all = |at| (0..connections).map(|_| requests(at)).collect::<Result<Vec<_>>>();
         let remembers = Some(self.ours.address);
-        let full = load::run(self.ours.address, all(remembers)?, MEASURED_FOR, None)?;
+        let ours = |pace| load::run(self.ours.address, all(remembers)?, MEASURED_FOR, pace);
+        let full = quietest(|| ours(None))?;
         let pace = Duration::from_secs_f64(2.0 * f64::from(connections) / full.per_second());
-        let half = load::run(self.ours.address, all(remembers)?, MEASURED_FOR, Some(pace))?;
-        let peer = match self.theirs {
-            Some(theirs) => Some(load::run(theirs.address, all(None)?, MEASURED_FOR, None)?),
-            None => None,
-        };
-        out::say(&row(name, &full, &half, peer.as_ref()));
+        let half = quietest(|| ours(Some(pace)))?;
+        let theirs = self.theirs.map(|server| server.address);
+        let theirs = theirs.map(|at| quietest(|| load::run(at, all(None)?, MEASURED_FOR, None)));
+        out::say(&row(name, &full, &half, theirs.transpose()?.as_ref()));
         Ok(())
     }
 }
@@ -173,12 +174,13 @@ fn row(name: &str, full: &Load, half: &Load, peer: Option<&Load>) -> String {
     let ratio = peer
         .map_or("–".to_owned(), |peer| format!("{:.0}", full.per_second() / peer.per_second()));
     format!(
-        "| {name} | {:.0} | {} | {} | {} | {} | {theirs} | {ratio} |",
+        "| {name} | {:.0} | {} | {} | {} | {} | {theirs} | {ratio} | {:.1} % |",
         full.per_second(),
         ms(full.percentile(50)),
         ms(full.percentile(99)),
         ms(half.percentile(50)),
         ms(half.percentile(99)),
+        peer.map_or(0.0, |peer| peer.stolen).max(full.stolen).max(half.stolen) * 100.0,
     )
 }
 

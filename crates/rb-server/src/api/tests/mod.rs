@@ -57,7 +57,7 @@ pub(super) fn run(org: &str, project: &str, run_id: &str, at_ms: i64) -> Vec<Cha
         action: Some("read".to_owned()),
         model: "gpt-4o".to_owned(),
         tokens: Tokens { total: 110, input: 100, output: 10, ..Tokens::default() },
-        scores: [("streak".to_owned(), 0.7)].into(),
+        scores: [("streak".into(), 0.7)].into(),
         total_score: 0.123_45,
         fired: vec!["streak".to_owned()],
         injections: vec!["[monitor]".to_owned()],

@@ -4,7 +4,6 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
-use tower::ServiceExt as _;
 
 use crate::trial::{OPERATOR, Trial};
 
@@ -153,10 +152,9 @@ async fn the_operators_steps_find_the_run_and_no_key_reaches_anothers() {
 #[tokio::test]
 async fn listeners_hear_of_their_steps_and_of_no_others() {
     let trial = Trial::new().await;
-    let router = crate::api::router(crate::app::Shared::clone(&trial.app));
     let address = format!("/v1/monitor/stream?token={}", trial.acme);
     let request = Request::builder().uri(address).body(Body::empty()).unwrap();
-    let reply = router.oneshot(request).await.unwrap();
+    let reply = trial.front.answer(request).await;
     assert_eq!(reply.headers()["content-type"], "text/event-stream");
     let mut events = reply.into_body();
     trial.post("/monitor/runs/theirs/steps", &trial.globex, &step(0)).await;
