@@ -52,8 +52,15 @@ pub(crate) fn link(before: Link, message: u64) -> Link {
     Link(digest.0)
 }
 
-/// Reads one message, with the cursor before it, and leaves the cursor behind it.
-pub(crate) fn message(cursor: &mut Cursor<'_>) -> Result<Head, Malformed> {
+/// What a block holds, in order.
+pub(crate) type Members<'a> = Vec<(&'a [u8], Value<'a>)>;
+
+/// Reads one message, with the cursor before it, and leaves the cursor behind it. `scratch` is the same for all messages
+/// of a body: there are many, and most hold a block.
+pub(crate) fn message<'a>(
+    cursor: &mut Cursor<'a>,
+    scratch: &mut Members<'a>,
+) -> Result<Head, Malformed> {
     let mut digest = Digest(0);
     if !cursor.takes(b'{') {
         // Only a text that stands for a message of the user is of any use; whatever else there is counts as it is.
@@ -69,7 +76,7 @@ pub(crate) fn message(cursor: &mut Cursor<'_>) -> Result<Head, Malformed> {
     while let Some(key) = cursor.key(is_first)? {
         is_first = false;
         if key == b"content" {
-            content(cursor, &mut digest)?;
+            content(cursor, scratch, &mut digest)?;
             continue;
         }
         let value = cursor.value()?;
@@ -105,13 +112,16 @@ fn role(speaker: &[u8], kind: &[u8]) -> Role {
     }
 }
 
-fn content(cursor: &mut Cursor<'_>, digest: &mut Digest) -> Result<(), Malformed> {
+fn content<'a>(
+    cursor: &mut Cursor<'a>,
+    members: &mut Members<'a>,
+    digest: &mut Digest,
+) -> Result<(), Malformed> {
     if !cursor.takes(b'[') {
         digest.text(cursor.value()?);
         return Ok(());
     }
     let mut is_first = true;
-    let mut members = Vec::with_capacity(8);
     while cursor.item(is_first)? {
         is_first = false;
         if cursor.takes(b'{') {
@@ -119,7 +129,7 @@ fn content(cursor: &mut Cursor<'_>, digest: &mut Digest) -> Result<(), Malformed
             while let Some(key) = cursor.key(members.is_empty())? {
                 members.push((key, cursor.value()?));
             }
-            block(&members, 0, digest);
+            block(members, 0, digest);
         } else {
             digest.piece(cursor.value()?.bytes());
         }
@@ -229,7 +239,7 @@ mod tests {
     use super::*;
 
     fn hash(json: &str) -> u64 {
-        message(&mut Cursor::new(json.as_bytes())).expect("a message").hash
+        message(&mut Cursor::new(json.as_bytes()), &mut Members::new()).expect("a message").hash
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::chain::{self, Link, Role};
+use crate::chain::{self, Link, Members, Role};
 use crate::dialects::{Dialect, Part};
 use crate::json::{Cursor, Malformed, Span, Value};
 
@@ -108,13 +108,14 @@ impl<'a> Chat<'a> {
         self.messages.clear();
         let is_list = cursor.peek() == b'[';
         let start = cursor.at;
+        let mut scratch = Members::new();
         if is_list {
             cursor.takes(b'[');
             while cursor.item(self.messages.is_empty())? {
-                self.read_message(cursor)?;
+                self.read_message(cursor, &mut scratch)?;
             }
         } else if cursor.peek() == b'"' {
-            self.read_message(cursor)?;
+            self.read_message(cursor, &mut scratch)?;
         } else {
             cursor.value()?;
         }
@@ -122,10 +123,14 @@ impl<'a> Chat<'a> {
         Ok(())
     }
 
-    fn read_message(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Malformed> {
+    fn read_message(
+        &mut self,
+        cursor: &mut Cursor<'a>,
+        scratch: &mut Members<'a>,
+    ) -> Result<(), Malformed> {
         cursor.peek();
         let start = cursor.at;
-        let head = chain::message(cursor)?;
+        let head = chain::message(cursor, scratch)?;
         let before = self.messages.last().map(|message| message.link).unwrap_or_default();
         let link = chain::link(before, head.hash);
         let span = start..cursor.at;

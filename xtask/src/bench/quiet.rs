@@ -11,7 +11,7 @@ use anyhow::Result;
 use super::load::Load;
 
 /// A figure is measured so often at most.
-const ROUNDS_MAX: usize = 5;
+const ROUNDS_MAX: usize = 10;
 /// A machine that takes away less is as good as ours alone.
 const QUIET_BELOW: f64 = 0.005;
 

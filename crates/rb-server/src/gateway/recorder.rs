@@ -90,29 +90,35 @@ async fn gather(waiting: &mut mpsc::Receiver<Item>, batch: &mut Vec<Item>) {
 
 /// What is put under one name.
 #[derive(PartialEq, Eq, Hash)]
-enum Row {
-    Step(RunKey, u32),
-    Conversation(RunKey),
-    Setting(String),
+enum Row<'a> {
+    Step(&'a RunKey, u32),
+    Conversation(&'a RunKey),
+    Setting(&'a str),
+}
+
+impl<'a> Row<'a> {
+    /// The row that a change puts; none for what is put once.
+    fn of(change: &'a Change) -> Option<Self> {
+        if let Change::PutStep(step) | Change::AmendStep(step) = change {
+            Some(Self::Step(&step.run, step.step_index))
+        } else if let Change::PutConversation(row) = change {
+            Some(Self::Conversation(&row.run))
+        } else if let Change::PutSetting { name, .. } = change {
+            Some(Self::Setting(name))
+        } else {
+            None
+        }
+    }
 }
 
 /// A step is put when it is sent and again when it is answered, and what is remembered of its conversation as often.
 /// Of what waits, only the newest is written.
 fn newest_of_each(mut changes: Vec<Change>) -> Vec<Change> {
-    let mut seen = HashSet::new();
-    changes.reverse();
-    changes.retain(|change| {
-        if let Change::PutStep(step) | Change::AmendStep(step) = change {
-            seen.insert(Row::Step(step.run.clone(), step.step_index))
-        } else if let Change::PutConversation(row) = change {
-            seen.insert(Row::Conversation(row.run.clone()))
-        } else if let Change::PutSetting { name, .. } = change {
-            seen.insert(Row::Setting(name.clone()))
-        } else {
-            true
-        }
-    });
-    changes.reverse();
+    let mut seen = HashSet::with_capacity(changes.len());
+    let is_newest = |change| Row::of(change).is_none_or(|row| seen.insert(row));
+    let newest: Vec<bool> = changes.iter().rev().map(is_newest).collect();
+    let mut newest = newest.into_iter().rev();
+    changes.retain(|_| newest.next().unwrap_or(true));
     changes
 }
 

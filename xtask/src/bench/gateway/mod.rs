@@ -30,7 +30,7 @@ use talk::{Protocol, Talk};
 use upstream::{HELD, PACED, PLAIN};
 
 /// How long each figure is measured.
-const MEASURED_FOR: Duration = Duration::from_secs(3);
+const MEASURED_FOR: Duration = Duration::from_secs(2);
 const CONNECTIONS: usize = 8;
 /// The sizes of bodies on average, and the turns by which a conversation grows around them.
 const SIZES: [(&str, (usize, usize)); 3] =

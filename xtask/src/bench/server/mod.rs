@@ -31,7 +31,7 @@ use super::trace::{Mix, OwnedStep, trace};
 use crate::{out, shell};
 
 /// How long each figure is measured.
-const MEASURED_FOR: Duration = Duration::from_secs(4);
+const MEASURED_FOR: Duration = Duration::from_secs(2);
 const LENGTHS: [usize; 2] = [20, 200];
 /// Growing traces grow by so many steps, around the length that is measured.
 pub(in crate::bench) const GROWTH: usize = 20;
