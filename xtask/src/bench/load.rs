@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -71,7 +72,8 @@ impl Seen {
 }
 
 /// Sends requests on all connections at once for `duration`: as fast as they are answered, or one every `pace`. Where
-/// there is a pace, the connections begin one after the other: agents do not all call in the same moment.
+/// there is a pace, the connections begin one after the other: agents do not all call in the same moment. Nor do all
+/// runs begin in the same moment, so the first request of each connection is answered before the clock starts.
 pub(super) fn run(
     server: SocketAddr,
     connections: Vec<Requests>,
@@ -79,17 +81,24 @@ pub(super) fn run(
     pace: Option<Duration>,
 ) -> Result<Load> {
     let is_over = AtomicBool::new(false);
-    let (begun, clock) = (Instant::now(), Clock::now());
+    let are_ready = Barrier::new(connections.len() + 1);
+    let (mut begun, mut clock) = (Instant::now(), Clock::default());
     let seen = thread::scope(|scope| {
         let count = u32::try_from(connections.len()).unwrap_or(u32::MAX).max(1);
         let workers: Vec<_> = (0..count)
             .zip(connections)
-            .map(|(at, requests)| {
-                let is_over = &is_over;
-                let pace = pace.map(|pace| (begun + pace * at / count, pace));
-                scope.spawn(move || one(server, requests, is_over, pace))
+            .map(|(at, mut requests)| {
+                let (is_over, are_ready) = (&is_over, &are_ready);
+                scope.spawn(move || {
+                    let opened = open(server, &mut requests);
+                    are_ready.wait();
+                    let pace = pace.map(|pace| (Instant::now() + pace * at / count, pace));
+                    one(opened?, requests, is_over, pace)
+                })
             })
             .collect();
+        are_ready.wait();
+        (begun, clock) = (Instant::now(), Clock::now());
         let ends = begun + duration;
         while Instant::now() < ends && !workers.iter().all(thread::ScopedJoinHandle::is_finished) {
             thread::sleep(Duration::from_millis(10));
@@ -110,13 +119,21 @@ pub(super) fn run(
     Ok(Load { seconds, stolen, latencies, first_bytes, gaps })
 }
 
+/// A connection on which the first request was answered.
+fn open(server: SocketAddr, requests: &mut Requests) -> Result<Connection> {
+    let mut connection = Connection::open(server)?;
+    if let Some(request) = requests() {
+        connection.ask(&request)?.check()?;
+    }
+    Ok(connection)
+}
+
 fn one(
-    server: SocketAddr,
+    mut connection: Connection,
     mut requests: Requests,
     is_over: &AtomicBool,
     mut pace: Option<(Instant, Duration)>,
 ) -> Result<Seen> {
-    let mut connection = Connection::open(server)?;
     let mut seen = Seen::default();
     while !is_over.load(Ordering::Relaxed) {
         let Some(request) = requests() else { break };
@@ -131,9 +148,7 @@ fn one(
         seen.first_bytes.extend(reply.chunks.first().copied().map(since));
         let gap = |pair: &[Instant]| pair[1].duration_since(pair[0]).as_secs_f64();
         seen.gaps.extend(reply.chunks.windows(2).map(gap));
-        if reply.status / 100 != 2 {
-            bail!("the server answered {}: {}", reply.status, String::from_utf8_lossy(&reply.body));
-        }
+        reply.check()?;
     }
     Ok(seen)
 }
@@ -228,6 +243,15 @@ pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
     chunks: Vec<Instant>,
+}
+
+impl Reply {
+    fn check(&self) -> Result<()> {
+        if self.status / 100 != 2 {
+            bail!("the server answered {}: {}", self.status, String::from_utf8_lossy(&self.body));
+        }
+        Ok(())
+    }
 }
 
 /// A request with a JSON body.
