@@ -76,11 +76,11 @@ mod tests {
     #[test]
     fn the_quietest_counts_and_a_quiet_one_ends_it() {
         let load = |stolen| Load { seconds: 1.0, stolen, ..Load::default() };
-        let cases: [(&[f64], f64, usize); 3] = [
-            (&[0.1, 0.03, 0.2, 0.05, 0.04, 0.0], 0.03, 5),
-            (&[0.1, 0.001, 0.0], 0.001, 2),
-            (&[0.0, 0.1], 0.0, 1),
-        ];
+        let mut noisy = vec![0.1; ROUNDS_MAX];
+        noisy[1] = 0.03;
+        noisy.push(0.0); // one round too late
+        let cases: [(&[f64], f64, usize); 3] =
+            [(&noisy, 0.03, ROUNDS_MAX), (&[0.1, 0.001, 0.0], 0.001, 2), (&[0.0, 0.1], 0.0, 1)];
         for (seen, best, rounds) in cases {
             let mut left = seen.iter();
             let found = quietest(|| Ok(load(*left.next().unwrap()))).unwrap();
