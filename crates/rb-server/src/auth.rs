@@ -128,9 +128,13 @@ fn secret(parts: &Parts) -> Option<Cow<'_, str>> {
 
 /// The hash under which a key is kept. Keys are long and random, so a plain hash cannot be guessed back.
 pub fn hash(secret: &str) -> String {
+    hex(&Sha256::digest(secret.as_bytes()))
+}
+
+/// Bytes as text, two digits each.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
-    let digest = Sha256::digest(secret.as_bytes());
-    digest.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// What the store says of a key.

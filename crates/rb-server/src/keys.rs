@@ -1,7 +1,5 @@
 //! New keys: long, random, shown once and kept as a hash.
 
-use std::fmt::Write as _;
-
 use rb_store::KeyRow;
 
 use crate::{auth, clock};
@@ -47,10 +45,7 @@ pub fn make(
 ) -> Result<(String, KeyRow), NoChance> {
     let mut bytes = [0; SECRET_BYTES];
     getrandom::fill(&mut bytes).map_err(|error| NoChance(error.to_string()))?;
-    let mut secret = kind.prefix().to_owned();
-    for byte in bytes {
-        let _ = write!(secret, "{byte:02x}"); // writing to a string cannot fail
-    }
+    let secret = kind.prefix().to_owned() + &auth::hex(&bytes);
     let shown = secret.chars().take(kind.prefix().len() + SHOWN_CHARS).collect::<String>() + "…";
     let row = KeyRow {
         key_id: format!("key_{}", uuid::Uuid::now_v7().simple()),

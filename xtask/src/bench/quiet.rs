@@ -39,7 +39,10 @@ impl Clock {
 
     /// The share of time since then that others had.
     pub(super) fn stolen_since(self, then: Self) -> f64 {
-        let ticks = |now: u64, then: u64| f64::from(u32::try_from(now - then).unwrap_or(u32::MAX));
+        // Some of these counters may step back a little.
+        let ticks = |now: u64, then: u64| {
+            f64::from(u32::try_from(now.saturating_sub(then)).unwrap_or(u32::MAX))
+        };
         let all = ticks(self.all, then.all);
         if all > 0.0 { ticks(self.stolen, then.stolen) / all } else { 0.0 }
     }
@@ -70,7 +73,12 @@ mod tests {
         let now = Clock::read("cpu  140 0 60 840 10 0 5 45 7 0");
         assert_eq!((then.all, then.stolen), (1_000, 35));
         assert!((now.stolen_since(then) - 0.1).abs() < 1e-9);
-        assert!(Clock::read("").stolen_since(Clock::default()).abs() < 1e-9);
+        for (now, then) in [("", ""), ("", "cpu  100 0 50 800 10 0 5 35 0 0")] {
+            assert!(
+                Clock::read(now).stolen_since(Clock::read(then)).abs() < 1e-9,
+                "nothing is told"
+            );
+        }
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Whoever is signed in, in memory: a session is a random name that stands for a key or for the link of the start.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use subtle::ConstantTimeEq as _;
+
+use crate::auth;
 
 /// A session that was not used for so long is over.
 pub(super) const IDLE_MAX: Duration = Duration::from_hours(12);
@@ -47,11 +48,7 @@ pub(super) struct Session {
 fn random() -> Option<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).ok()?;
-    let mut name = String::with_capacity(64);
-    for byte in bytes {
-        let _ = write!(name, "{byte:02x}"); // a string takes it
-    }
-    Some(name)
+    Some(auth::hex(&bytes))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

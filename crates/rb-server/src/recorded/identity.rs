@@ -2,12 +2,11 @@
 //!
 //! A file that is read again has grown at most, so what is looked at must not change when it grows.
 
-use std::fmt::Write as _;
-
 use rb_wire::transcripts::{Run, RunInput};
 use sha2::{Digest as _, Sha256};
 
 use super::Origin;
+use crate::auth;
 
 /// Ids have at most 256 characters, and there must be room for what tells namesakes apart.
 const NAME_CHARS_MAX: usize = 240;
@@ -50,11 +49,7 @@ pub(super) fn fingerprint(run: &Run<'_>, origin: &Origin<'_>) -> String {
             None => beginning(run).into_iter().for_each(&mut add),
         }
     }
-    let mut text = String::with_capacity(2 * HASH_BYTES);
-    for byte in hash.finalize().iter().take(HASH_BYTES) {
-        let _ = write!(text, "{byte:02x}"); // a string takes everything
-    }
-    text
+    auth::hex(&hash.finalize()[..HASH_BYTES])
 }
 
 /// How a run begins, where nothing says when.

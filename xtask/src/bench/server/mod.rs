@@ -6,19 +6,16 @@
 //! **Growing** ones are what the SDKs send: runs that go on, each longer by a step whenever its turn comes. What they were
 //! before the measured part is told to our server beforehand, as it would have been; the other one remembers nothing.
 //! Where the `FastAPI` server does not know a route, there is no figure beside ours. The servers run on the same two or
-//! more cores as the load, and what is durable waits for the disk, so what the disk needs is measured in the same run, and
-//! how often the machine stands still. Of several rounds the quietest counts, and **taken away** is the share of the
-//! processors' time that others had even then.
+//! more cores as the load, and what is durable waits for the disk, so what the disk needs is measured in the same run. Of
+//! several rounds the quietest counts, and **taken away** is the share of the processors' time that others had even then.
 
 /// The server beside ours.
 mod peers;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -84,38 +81,7 @@ pub(crate) fn run(words: &str) -> Result<()> {
     out::say(&format!(
         "the disk takes 8 KB for good in {sync_50:.1} ms (p50), {sync_99:.1} ms (p99)"
     ));
-    let (share, longest) = pauses();
-    out::say(&format!(
-        "the machine stops a thread that only looks at the clock for {:.1} % of the time, up to {:.1} ms at once",
-        share * 100.0,
-        longest * 1e3
-    ));
     Ok(())
-}
-
-/// What the machine itself takes away, be it for other machines: on a thread for every core, the share of time in pauses
-/// of at least a millisecond, and the longest in seconds. No latency of ours can be better.
-fn pauses() -> (f64, f64) {
-    let looks = || {
-        let (begun, mut last) = (Instant::now(), Instant::now());
-        let (mut paused, mut longest) = (0.0, 0.0_f64);
-        while begun.elapsed() < MEASURED_FOR {
-            let now = Instant::now();
-            let pause = now.duration_since(last).as_secs_f64();
-            if pause >= 1e-3 {
-                (paused, longest) = (paused + pause, longest.max(pause));
-            }
-            last = now;
-        }
-        (paused / MEASURED_FOR.as_secs_f64(), longest)
-    };
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let seen: Vec<(f64, f64)> = thread::scope(|scope| {
-        let looking: Vec<_> = (0..cores).map(|_| scope.spawn(looks)).collect();
-        looking.into_iter().filter_map(|thread| thread.join().ok()).collect()
-    });
-    let most = |part: fn(&(f64, f64)) -> f64| seen.iter().map(part).fold(0.0, f64::max);
-    (most(|seen| seen.0), most(|seen| seen.1))
 }
 
 /// What the disk needs until a write is there for good, in milliseconds.
