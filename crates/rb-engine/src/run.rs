@@ -278,7 +278,11 @@ impl Run {
                 items.extend(fitting.take(query.top_k as usize).map(Item::Pattern));
             }
         }
-        let (fragment, shown) = Fragment::build(items, Family::of_model(model_id), config.fragment);
+        let (fragment, shown) = if items.is_empty() {
+            (None, Vec::new())
+        } else {
+            Fragment::build(items, Family::of_model(model_id), config.fragment)
+        };
         Plan {
             stop: ask.stop,
             route: route.map(str::to_owned),

@@ -79,17 +79,20 @@ impl Outcome {
             if source.prints { printed_in_structure(answer) } else { (None, None) };
         let (head, tail) = windows(printed.as_deref().unwrap_or(answer));
         let (head, tail) = (volatile::without_escapes(head), volatile::without_escapes(tail));
-        let lines = || head.lines().chain(tail.lines());
-        let is_empty = lines().all(is_wrapper);
+        let lines = head.lines().chain(tail.lines()).filter(|line| !is_wrapper(line));
+        let lines: Vec<&str> = lines.collect();
+        let is_empty = lines.is_empty();
         let exit_code = stated.or_else(|| failure::exit_code(answer));
         let runs =
             !matches!(kind, Kind::Read | Kind::Search | Kind::Message | Kind::Think | Kind::Finish);
-        let tests = if runs { summary::find(lines()) } else { None };
+        let tests = if runs { summary::find(&lines) } else { None };
 
         // A search that finds nothing exits with 1, as a comparison does that finds something: an answer, not a failure.
         let asks = kind == Kind::Search || (source.compares && kind == Kind::Read);
-        let complains =
-            || lines().any(|line| line.starts_with("STDERR:") || failure::report(line).is_some());
+        let complains = || {
+            let mut lines = lines.iter();
+            lines.any(|line| line.starts_with("STDERR:") || failure::report(line).is_some())
+        };
         let found_nothing = match exit_code {
             Some(1) => asks && (is_empty || !complains()),
             None => asks && is_empty,
@@ -104,7 +107,9 @@ impl Outcome {
         } else if step.is_error {
             Some(Why::Host)
         } else {
-            from_text(kind, source.prints, answer, (&head, &tail), exit_code)
+            let text =
+                Text { head: &head, lines: &lines, is_short: answer.len() <= REFUSAL_BYTES_MAX };
+            from_text(kind, source.prints, text, exit_code)
         };
 
         let mut outcome = Self {
@@ -119,7 +124,7 @@ impl Outcome {
             ..Self::default()
         };
         if outcome.failed
-            && let Some(line) = essential_line(&head, &tail, runs || kind == Kind::Message)
+            && let Some(line) = essential_line(&head, &lines, runs || kind == Kind::Message)
         {
             let line = text::head(line, 4 * SIGNATURE_CHARS_MAX);
             outcome.signature_class = Some(volatile::fingerprint(scratch, line, Level::Class));
@@ -211,49 +216,47 @@ fn printed_in_structure(answer: &str) -> (Option<String>, Option<i32>) {
     (printed, code)
 }
 
-/// The lines of an answer that a host did not add.
-fn content<'t>(head: &'t str, tail: &'t str) -> impl DoubleEndedIterator<Item = &'t str> {
-    head.lines().chain(tail.lines()).filter(|line| !is_wrapper(line))
+/// The text of an answer, as far as it is looked at.
+#[derive(Clone, Copy)]
+struct Text<'t> {
+    head: &'t str,
+    /// Its lines but for those that a host added.
+    lines: &'t [&'t str],
+    /// Short enough to be all there is.
+    is_short: bool,
 }
 
 /// What the text says, as far as this kind of act lets it speak.
-fn from_text(
-    kind: Kind,
-    prints: bool,
-    answer: &str,
-    (head, tail): (&str, &str),
-    exit_code: Option<i32>,
-) -> Option<Why> {
-    if answer.is_empty() || matches!(kind, Kind::Message | Kind::Think | Kind::Finish) {
+fn from_text(kind: Kind, prints: bool, text: Text<'_>, exit_code: Option<i32>) -> Option<Why> {
+    let first = *text.lines.first()?;
+    if matches!(kind, Kind::Message | Kind::Think | Kind::Finish) {
         return None;
     }
-    let first = content(head, tail).next().unwrap_or("");
     if failure::bare(first).starts_with('{')
-        && let Some(said) = structure_fails(head)
+        && let Some(said) = structure_fails(text.head)
     {
         return said.then_some(Why::Structure);
     }
-    let short = answer.len() <= REFUSAL_BYTES_MAX;
     if matches!(kind, Kind::Read | Kind::Search | Kind::Poll) {
         // A file may be full of errors; the complaint about the file is all there is.
         let complains = exit_code.is_none()
-            && short
-            && content(head, tail).nth(4).is_none()
+            && text.is_short
+            && text.lines.len() <= 4
             && (failure::is_refusal(first)
                 || matches!(failure::report(first), Some(Report::Program | Report::Exception)));
         return complains.then_some(Why::Text);
     }
-    if !prints && exit_code.is_none() && short && failure::is_refusal(first) {
+    if !prints && exit_code.is_none() && text.is_short && failure::is_refusal(first) {
         return Some(Why::Text);
     }
-    program_fails(kind, (head, tail), exit_code == Some(0)).then_some(Why::Text)
+    program_fails(kind, text.lines, exit_code == Some(0)).then_some(Why::Text)
 }
 
 /// A program reports an error. After exit code zero a later command may have gone well after one that broke off: then only
 /// a traceback that ends the answer counts, and what a compiler found.
-fn program_fails(kind: Kind, (head, tail): (&str, &str), went_well: bool) -> bool {
+fn program_fails(kind: Kind, lines: &[&str], went_well: bool) -> bool {
     let mut traceback = false;
-    for (index, line) in content(head, tail).enumerate() {
+    for (index, line) in lines.iter().enumerate() {
         let Some(found) = failure::report(line) else { continue };
         let counts = match found {
             Report::Exception => {
@@ -263,23 +266,17 @@ fn program_fails(kind: Kind, (head, tail): (&str, &str), went_well: bool) -> boo
             Report::Compiler => !went_well || matches!(kind, Kind::Test | Kind::Run),
             Report::Test => !went_well,
             // Programs print such lines also while they do what they should: the edge of the answer counts.
-            Report::Program => !went_well && (index == 0 || is_near_end(head, tail, line)),
+            Report::Program => !went_well && (index == 0 || index + 3 >= lines.len()),
         };
         if counts {
             return true;
         }
     }
     let ends = || {
-        content(head, tail)
-            .rev()
-            .take(4)
-            .any(|line| failure::report(line) == Some(Report::Exception))
+        let mut last = lines.iter().rev().take(4);
+        last.any(|line| failure::report(line) == Some(Report::Exception))
     };
     traceback && ends()
-}
-
-fn is_near_end(head: &str, tail: &str, line: &str) -> bool {
-    content(head, tail).rev().take(3).any(|last| std::ptr::eq(last, line))
 }
 
 /// What a structured answer says about its own success, if it says anything.
@@ -317,10 +314,10 @@ fn is_http_error(value: &str) -> bool {
 }
 
 /// The line that names the error best.
-fn essential_line<'t>(head: &'t str, tail: &'t str, runs: bool) -> Option<&'t str> {
+fn essential_line<'t>(head: &'t str, lines: &[&'t str], runs: bool) -> Option<&'t str> {
     let mut best: Option<(Report, &str)> = None;
     let mut in_traceback = false;
-    for line in content(head, tail) {
+    for &line in lines {
         if line.starts_with("Traceback (") {
             in_traceback = true;
             continue;
@@ -352,12 +349,12 @@ fn essential_line<'t>(head: &'t str, tail: &'t str, runs: bool) -> Option<&'t st
     if let Some(message) = structure_message(head) {
         return Some(message);
     }
-    if let Some(line) = content(head, tail).rev().take(8).find(|line| line.starts_with("STDERR:")) {
+    if let Some(line) = lines.iter().rev().take(8).find(|line| line.starts_with("STDERR:")) {
         return Some(failure::bare(line));
     }
     // Content that was read names no error; a program that broke off may say why in its first line.
-    let first = failure::bare(content(head, tail).next()?);
-    let brief = content(head, tail).nth(3).is_none();
+    let first = failure::bare(lines.first()?);
+    let brief = lines.len() <= 3;
     (runs || brief || failure::is_refusal(first)).then_some(first)
 }
 

@@ -20,7 +20,7 @@ impl TestResult {
 ///
 /// Several summaries of one run are added where the runner prints one for each part (cargo, go), and
 /// the last one counts where it prints a total.
-pub(super) fn find<'t>(lines: impl Iterator<Item = &'t str>) -> Option<TestResult> {
+pub(super) fn find(lines: &[&str]) -> Option<TestResult> {
     let mut found = Found::default();
     for line in lines {
         found.line(line.trim_ascii());
@@ -254,7 +254,7 @@ mod tests {
             ("3 errors were reported to the user in the past", None),
             ("2 files failed to open because the disk was full, in total", None),
         ] {
-            let found = find(text.lines());
+            let found = find(&text.lines().collect::<Vec<_>>());
             assert_eq!(found.map(|result| (result.passed, result.failed)), want, "{text:?}");
         }
     }
