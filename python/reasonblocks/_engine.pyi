@@ -5,7 +5,7 @@ The engine of ReasonBlocks.
 from _typeshed import SupportsGetItem
 from typing import Final, SupportsFloat, SupportsIndex, final
 
-__all__ = ["DEFAULT_FIRE_THRESHOLD", "VERSION", "Ask", "Plan", "Query", "Reading", "Rules", "Run", "Step", "StepLogEntry", "TextIndex", "compress_tool_output", "embed", "heuristic_scores", "monitors", "profile_weights", "render_pattern", "score_step", "similarity"]
+__all__ = ["DEFAULT_FIRE_THRESHOLD", "VERSION", "Ask", "Follower", "Plan", "Query", "Reading", "Rules", "Run", "Step", "StepLogEntry", "TextIndex", "answer_of", "compress_tool_output", "embed", "heuristic_scores", "monitors", "profile_weights", "render_pattern", "score_step", "similarity"]
 
 DEFAULT_FIRE_THRESHOLD: Final[float]
 """
@@ -56,6 +56,18 @@ class Ask:
     def state(self, /) -> str:
         """
         The state the run is in.
+        """
+
+@final
+class Follower:
+    """
+    Knows how far a conversation was read. Reads each turn once, however long the conversation is.
+    """
+    def __new__(cls, /) -> Follower: ...
+    def new_steps(self, /, messages: "object") -> "list[Step]":
+        """
+        The steps since the last look. At the first look these are the turns since the user spoke last: earlier ones
+        belong to earlier runs.
         """
 
 @final
@@ -371,6 +383,12 @@ class TextIndex:
         """
         The nearest texts with a similarity of at least `score_threshold`, the best first: numbers and similarities.
         """
+
+def answer_of(messages: "object") -> "tuple[list[str], str | None, int, int, int, int] | None":
+    """
+    What a model answered: the tools it asked for, its words where it asked for none, and the tokens in all, read,
+    written and read from the cache. `None` where no message of a model is in it.
+    """
 
 def compress_tool_output(content: str, *, threshold_chars: SupportsIndex = 1800, head_chars: SupportsIndex = 900, tail_chars: SupportsIndex = 700) -> str:
     """

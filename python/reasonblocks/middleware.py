@@ -26,8 +26,7 @@ from langchain.agents.middleware.types import (
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from typing_extensions import NotRequired
 
-from reasonblocks._engine import Step, StepLogEntry
-from reasonblocks.integrations.langchain_messages import OF_MODEL, Follower, plain_text
+from reasonblocks._engine import Follower, Step, StepLogEntry, answer_of
 from reasonblocks.steering import MARK, SteeringSession, StepDecision
 
 if TYPE_CHECKING:
@@ -39,6 +38,7 @@ RUNS_MAX = 256
 """Runs that were begun and never ended, because their model raised, are forgotten beyond this many."""
 
 _CLAUDE = ("claude", "anthropic", "sonnet", "opus", "haiku")
+_NO_ANSWER: tuple[list[str], None, int, int, int, int] = ([], None, 0, 0, 0, 0)
 
 
 class WatchedState(AgentState[Any]):
@@ -182,7 +182,7 @@ class ReasonBlocksMiddleware(AgentMiddleware[WatchedState, Any, Any]):
     def _begin(self, key: str, messages: list[Any]) -> _WatchedRun:
         self._begun += 1
         run_id = self._run_id if self._begun == 1 else f"{self._run_id}-{self._begun}"
-        asked = next((plain_text(m) for m in reversed(messages) if isinstance(m, HumanMessage)), "")
+        asked = next((str(m.text) for m in reversed(messages) if isinstance(m, HumanMessage)), "")
         run = _WatchedRun(self._make_session(run_id, asked), Follower(), self._placement, self._models)
         run.session.start()
         for old, other in list(self._runs.items()):
@@ -213,35 +213,28 @@ class _WatchedRun:
         self._placement = placement
         self._models = models
         self._kept: dict[str, list[HumanMessage]] = {}
-        self._named: tuple[Any, str, bool] = (None, "", False)
-
-    def _name(self, model: Any) -> str:
-        """The name of the model; an agent mostly has one, so the last is remembered."""
-        if self._named[0] is not model:
-            name = model_id_of(model)
-            self._named = (model, name, any(part in name.lower() for part in _CLAUDE))
-        return self._named[1]
-
-    def _is_claude(self, model: Any) -> bool:
-        """Whether the model reads marks for its cache in the system prompt."""
-        self._name(model)
-        return self._named[2]
+        self._model: Any = None
+        self._model_id = ""
+        self._is_claude = False
 
     def look(self, request: ModelRequest[Any]) -> tuple[list[Step], str]:
         """Give what happened since the last call, and which model is about to be called."""
         try:
-            return self._follower.new_steps(request.messages), self._name(request.model)
+            if request.model is not self._model:  # an agent mostly has one
+                self._model = request.model
+                self._model_id = model_id_of(request.model)
+                self._is_claude = _is_claude(self._model_id)
+            return self._follower.new_steps(request.messages), self._model_id
         except Exception:
             logger.exception("the messages could not be read; this step is not watched")
             return [], ""
 
     def steered(self, request: ModelRequest[Any], decision: StepDecision) -> ModelRequest[Any]:
         """Give the request with model and guidance as decided; as it came, if anything goes wrong."""
-        if not self.session.is_steered:
+        is_due = decision.fragment or decision.model_override or self._kept or self._is_claude
+        if not is_due or not self.session.is_steered:
             return request
         try:
-            if not (decision.fragment or decision.model_override or self._kept or self._is_claude(request.model)):
-                return request
             changes: dict[str, Any] = {}
             model = self._models.get(decision.model_override) if decision.model_override else None
             if model is not None:
@@ -251,7 +244,8 @@ class _WatchedRun:
                 if messages is not request.messages:
                     changes["messages"] = messages
             else:
-                system = _with_guidance(request, decision, self._is_claude(model or request.model))
+                is_claude = self._is_claude if model is None else _is_claude(model_id_of(model))
+                system = _with_guidance(request, decision, is_claude)
                 if system is not request.system_message:
                     changes["system_message"] = system
             return request.override(**changes) if changes else request
@@ -263,20 +257,21 @@ class _WatchedRun:
         """Record an answered call. Never raises."""
         latency_ms = (time.perf_counter() - begun) * 1e3
         try:
-            answer = _answer_of(response)
-            usage: Any = (answer.usage_metadata if answer is not None else None) or {}
-            details = usage.get("input_token_details") or {}
-            calls = [call["name"] for call in answer.tool_calls] if answer is not None else []
+            if isinstance(response, ExtendedModelResponse):
+                response = response.model_response
+            messages = getattr(response, "result", None)
+            answer = answer_of([response] if messages is None else messages)
+            calls, words, tokens, input_tokens, output_tokens, cache_read_tokens = answer or _NO_ANSWER
             self.session.end_step(
                 decision,
-                model_id=self._name(request.model),
-                tokens=usage.get("total_tokens", 0),
-                input_tokens=usage.get("input_tokens", 0),
-                output_tokens=usage.get("output_tokens", 0),
-                cache_read_tokens=details.get("cache_read", 0) or 0,
+                model_id=self._model_id if request.model is self._model else model_id_of(request.model),
+                tokens=tokens,
+                input_tokens=input_tokens,
+                output_tokens=output_tokens,
+                cache_read_tokens=cache_read_tokens,
                 tool_calls=calls,
                 latency_ms=latency_ms,
-                answer=plain_text(answer) if answer is not None and not calls else None,
+                answer=words,
             )
             if self._placement == "tail" and decision.fragment and self.session.is_steered:
                 self._keep(request.messages)
@@ -332,6 +327,12 @@ def model_id_of(model: Any) -> str:
     return type(model).__name__
 
 
+def _is_claude(model_id: str) -> bool:
+    """Whether the model reads marks for its cache in the system prompt."""
+    name = model_id.lower()
+    return any(part in name for part in _CLAUDE)
+
+
 def _with_guidance(request: ModelRequest[Any], decision: StepDecision, is_claude: bool) -> SystemMessage | None:
     base = request.system_message
     content: Any = base.content if base is not None else None
@@ -347,18 +348,6 @@ def _with_guidance(request: ModelRequest[Any], decision: StepDecision, is_claude
     if isinstance(content, list):
         return SystemMessage(content=[*content, {"type": "text", "text": decision.fragment}])
     return SystemMessage(content=decision.compose_system_prompt(content))
-
-
-def _answer_of(response: Any) -> AIMessage | None:
-    if isinstance(response, ExtendedModelResponse):
-        response = response.model_response
-    # A message is known by what it lacks: asking for its class goes through pydantic's metaclass.
-    messages = getattr(response, "result", None)
-    for message in [response] if messages is None else messages:
-        if getattr(message, "type", None) in OF_MODEL:
-            answer: AIMessage = message
-            return answer
-    return None
 
 
 def _stopped(why: str) -> AIMessage:

@@ -35,7 +35,7 @@ class Judge(Protocol):
         """Give a verdict on the run so far, of which these steps are new, or nothing."""
 
 
-@dataclass
+@dataclass(slots=True)
 class StepDecision:
     """What to do with the next model call."""
 
@@ -191,7 +191,11 @@ class SteeringSession:
                 self.start()
             if self._telemetry is not None:
                 self._untold += steps
-            plan = self._plan(steps, model_id)
+            if self._judge is None and self._library is None:
+                plan = self._run.decide(steps, model_id)
+            else:
+                ask = self._run.before_model(steps, self._verdict(steps, model_id))
+                plan = self._run.plan(ask, self._found(ask, model_id), model_id)
             return StepDecision(STATES[plan.state], plan.fragment, plan.route, plan.stop, plan)
         except Exception:
             self._failed("a step")
@@ -262,10 +266,10 @@ class SteeringSession:
                 time.time(),
                 model_id,
                 tool_calls or [],
-                max(tokens, 0),
-                max(input_tokens, 0),
-                max(output_tokens, 0),
-                max(cache_read_tokens, 0),
+                tokens,
+                input_tokens,
+                output_tokens,
+                cache_read_tokens,
                 latency_ms,
             )
         except Exception:
@@ -282,12 +286,6 @@ class SteeringSession:
 
     def _verdict(self, steps: list[Step], model_id: str) -> dict[str, Any] | None:
         return self._judge.judge(steps, model_id) if self._judge is not None and steps else None
-
-    def _plan(self, steps: list[Step], model_id: str) -> Plan:
-        if self._judge is None and self._library is None:
-            return self._run.decide(steps, model_id)
-        ask = self._run.before_model(steps, self._verdict(steps, model_id))
-        return self._run.plan(ask, self._found(ask, model_id), model_id)
 
     def _found(self, ask: Ask, model_id: str) -> Any:
         queries = ask.queries if self._library is not None else []

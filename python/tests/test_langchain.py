@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -265,10 +266,10 @@ def test_a_broken_engine_leaves_the_agent_alone(monkeypatch, caplog):
     def broken(*_args: Any, **_kwargs: Any) -> Any:
         raise ValueError("boom")
 
-    monkeypatch.setattr("reasonblocks.middleware.Follower.new_steps", broken)
+    monkeypatch.setattr("reasonblocks.middleware.Follower", lambda: SimpleNamespace(new_steps=broken))
     assert run(model, mw)["messages"][-1].content == "I could not find it."
     monkeypatch.undo()
-    monkeypatch.setattr("reasonblocks.steering.SteeringSession._plan", broken)
+    monkeypatch.setattr("reasonblocks.steering.Run", lambda *_: SimpleNamespace(decide=broken, finish=dict))
     model = ScriptedChat(script=looping(4))
     mw = ReasonBlocks().middleware()
     assert run(model, mw)["messages"][-1].content == "I could not find it."

@@ -7,6 +7,8 @@
 mod catalogue;
 /// What one model call left behind.
 mod entry;
+/// LangChain's messages as steps and answers.
+mod langchain;
 /// Embeddings, similarity and search.
 mod meaning;
 /// Stored guidance, from the fields of a server or a file.
@@ -38,6 +40,8 @@ mod module {
     use crate::catalogue::{monitors, profile_weights};
     #[pymodule_export]
     use crate::entry::StepLogEntry;
+    #[pymodule_export]
+    use crate::langchain::{Follower, answer_of};
     #[pymodule_export]
     use crate::meaning::{TextIndex, embed, similarity};
     #[pymodule_export]

@@ -151,16 +151,19 @@ impl Run {
         timestamp: f64,
         model_id: Option<String>,
         tool_calls: Vec<String>,
-        tokens: u64,
-        input_tokens: u64,
-        output_tokens: u64,
-        cache_read_tokens: u64,
+        tokens: i64,
+        input_tokens: i64,
+        output_tokens: i64,
+        cache_read_tokens: i64,
         latency_ms: f64,
     ) -> PyResult<StepLogEntry> {
+        // Some hosts say -1 where they do not know.
+        let [tokens, input, output, cache_read] =
+            [tokens, input_tokens, output_tokens, cache_read_tokens]
+                .map(|count| u64::try_from(count).unwrap_or(0));
         let plan = take(&plan.inner, "this `Plan` has been recorded already; plan again")?;
         let composite = plan.ask().assessment.composite;
-        let usage =
-            Usage { cache_read: cache_read_tokens, ..Usage::new(input_tokens, output_tokens) };
+        let usage = Usage { cache_read, ..Usage::new(input, output) };
         let usage = Usage { total: tokens.max(usage.total), ..usage };
         let reply = Reply { at_ms: None, tool_calls, usage, latency_ms: Some(latency_ms) };
         let mut record = self.with(|run| run.record(plan, reply))?;

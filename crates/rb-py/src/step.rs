@@ -52,9 +52,6 @@ impl Step {
         is_error: bool,
         user_input: Option<&Bound<'_, PyString>>,
     ) -> PyResult<Self> {
-        let text = |text: Option<&Bound<'_, PyString>>| -> PyResult<String> {
-            text.map_or_else(|| Ok(String::new()), |text| Ok(utf8(text)?.into_owned()))
-        };
         Ok(Self {
             thought: text(thought)?,
             action: Some(text(action)?).filter(|tool| !tool.is_empty()),
@@ -79,6 +76,35 @@ impl Step {
 }
 
 impl Step {
+    /// Words without a call.
+    pub(crate) fn spoken(thought: String, user_input: String) -> Self {
+        Self {
+            thought,
+            action: None,
+            input: Argument::None,
+            observation: String::new(),
+            is_error: false,
+            user_input,
+        }
+    }
+
+    /// The same with a call and what came back.
+    pub(crate) fn acted(
+        self,
+        tool: &Bound<'_, PyString>,
+        input: &Bound<'_, PyAny>,
+        observation: Option<&Bound<'_, PyString>>,
+        is_error: bool,
+    ) -> PyResult<Self> {
+        Ok(Self {
+            action: Some(text(Some(tool))?).filter(|tool| !tool.is_empty()),
+            input: argument(Some(input))?,
+            observation: text(observation)?,
+            is_error,
+            ..self
+        })
+    }
+
     pub(crate) fn as_engine(&self) -> EngineStep<'_> {
         let base =
             EngineStep { user_input: &self.user_input, ..EngineStep::thought(&self.thought) };
@@ -96,6 +122,10 @@ impl Argument {
             Self::Json(json) => Input::Structured(json),
         }
     }
+}
+
+fn text(text: Option<&Bound<'_, PyString>>) -> PyResult<String> {
+    text.map_or_else(|| Ok(String::new()), |text| Ok(utf8(text)?.into_owned()))
 }
 
 /// A text stays one; anything else becomes JSON: plain values here, others by Python's own `json`, and what that cannot
