@@ -34,6 +34,7 @@ cargo xtask <command>
                     tools fmt clippy tests python sdk schema nodes clients dashboard deploy tidy gen docs hygiene
   tidy              the house rules alone
   gen [--check]     write the generated pages, or say which of them are stale
+  wheel             build the Python package as it is published, in target/python/wheels
   pictures          draw the pictures of the pages in docs/pictures anew
   bench cache [DATA]
                     what steering costs the providers' prompt caches, over recorded or made-up runs
@@ -82,6 +83,11 @@ fn run(args: &[&str]) -> Result<ExitCode> {
         ["bench", "engine"] => bench::engine::run().map(|()| ExitCode::SUCCESS),
         ["bench", "gateway"] => bench::gateway::run("").map(|()| ExitCode::SUCCESS),
         ["bench", "gateway", words] => bench::gateway::run(words).map(|()| ExitCode::SUCCESS),
+        ["wheel"] => {
+            let wheel = package::published()?;
+            out::say(&wheel.display().to_string());
+            Ok(ExitCode::SUCCESS)
+        }
         ["pictures"] => tools::pictures().map(|()| ExitCode::SUCCESS),
         ["bench", "pages"] => bench::pages::run(None).map(|()| ExitCode::SUCCESS),
         ["bench", "pages", steps] => bench::pages::run(Some(steps)).map(|()| ExitCode::SUCCESS),

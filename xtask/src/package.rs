@@ -32,7 +32,7 @@ pub(crate) fn check() -> Result<()> {
 pub(crate) fn bench() -> Result<()> {
     let python = ENVIRONMENT.install()?;
     let ours = folder("site")?;
-    install(&python, &wheel(&["--release"])?, &["--target", &ours.to_string_lossy()])?;
+    install(&python, &published()?, &["--target", &ours.to_string_lossy()])?;
     let mut bench = shell::program(&python)?;
     shell::run(&mut shell::cargo(&["build", "--release", "--quiet", "--package", "rb"])?)?;
     let rb = shell::target()?.join("release").join("rb");
@@ -60,6 +60,15 @@ fn public() -> Result<PathBuf> {
     let path =
         shell::read(ask.args(["-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]))?;
     Ok(PathBuf::from(path.trim()))
+}
+
+/// The wheel as it is published: the compiler lays out the code after what `python/bench/train.py` made it do.
+pub(crate) fn published() -> Result<PathBuf> {
+    ENVIRONMENT.install()?;
+    // It holds `llvm-profdata`, which brings the profiles together.
+    let mut tools = shell::program("rustup")?;
+    shell::run(tools.args(["component", "add", "llvm-tools"]))?;
+    wheel(&["--release", "--pgo"])
 }
 
 fn wheel(options: &[&str]) -> Result<PathBuf> {

@@ -1,0 +1,104 @@
+"""What the engine sees in an agent's day, for `maturin build --pgo`: the compiler lays out the code after this run.
+
+The acts are of the kinds that agents do most, in turns that go well, fail, repeat themselves and come to an end, as
+LangChain hands them over, in a session, and as a whole run for the first suite. Nothing here is measured.
+"""
+
+from __future__ import annotations
+
+import itertools
+from types import SimpleNamespace
+from typing import Any
+
+from reasonblocks import SteeringSession
+from reasonblocks._engine import Follower, answer_of
+from reasonblocks.monitors.suite import evaluate_all
+
+RUNS = 60
+STEPS = 40
+
+THOUGHTS = (
+    "Let me look at the handler in src/app/session.py, the expiry may be wrong there. I will read it first.",
+    "The test fails because `expires_at` is compared with a naive datetime. Maybe the parser drops the zone.",
+    "I think the fix is to convert both to UTC. Wait, actually the bug is not in the parser but in the cache.",
+    "That worked. Now I run the whole suite again to be sure that nothing else depends on the old behaviour.",
+    "The same error again. Let me try the other module; perhaps the import there is broken.",
+    "",
+    "I am confident that the issue is in `Cache.get`. All tests pass, so I am done with this part.",
+)
+ACTS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("read_file", {"path": "src/app/session.py", "start_line": 10, "end_line": 80}),
+    ("grep", {"pattern": "expires_at", "path": "src"}),
+    ("bash", {"command": "cd /repo && python -m pytest tests/test_session.py -x -q 2>&1 | tail -20"}),
+    (
+        "str_replace_editor",
+        {"command": "str_replace", "path": "src/app/session.py", "old_str": "now()", "new_str": "utc()"},
+    ),
+    ("bash", {"command": "git diff --stat && ls -la src/app"}),
+    ("look", {"query": "session expiry"}),
+    ("web_search", {"query": "python naive datetime comparison"}),
+    ("update_order", {"order_id": "1234", "items": ["a", "b"], "express": True}),
+    ("python", {"code": "import json\nprint(json.load(open('data.json'))['total'])"}),
+)
+ANSWERS = (
+    "10: class Session:\n11:     def is_fresh(self):\n12:         return self.expires_at > now()\n" * 6,
+    "src/app/session.py:12: return self.expires_at > now()\nsrc/app/cache.py:40: expires_at = None\n",
+    "E   TypeError: can't compare offset-naive and offset-aware datetimes\n\n1 failed, 12 passed in 0.42s\n",
+    "The file src/app/session.py has been edited successfully.",
+    ".............\n13 passed in 0.31s\n",
+    "nothing of note in the third place " * 15,
+    "Error: no results found for this query",
+    '{"status": "ok", "order": {"id": "1234", "items": 2}}',
+    "Traceback (most recent call last):\n  File \"run.py\", line 3, in <module>\nKeyError: 'total'\n",
+)
+
+
+def turns(run: int) -> list[tuple[str, str, dict[str, Any], str]]:
+    """One run: it walks through the acts at its own pace and repeats itself at some point."""
+    made = []
+    for at in range(STEPS):
+        step = at if at < STEPS // 2 or run % 3 else at % 4
+        tool, args = ACTS[(step * (run % 5 + 1)) % len(ACTS)]
+        thought = f"{THOUGHTS[(step + run) % len(THOUGHTS)]} This is part {step}." * (1 + run % 8)
+        answer = ANSWERS[(step + run // 2) % len(ANSWERS)].replace("12", str(step + 12))
+        made.append((thought, tool, {**args, "note": str(step)}, answer))
+    return made
+
+
+def messages_of(run: int) -> list[Any]:
+    """The same run as LangChain's messages, by the attributes that are read."""
+    made: list[Any] = [SimpleNamespace(type="human", content="Fix the session expiry.", id="u")]
+    for at, (thought, tool, args, answer) in enumerate(turns(run)):
+        call = {"name": tool, "args": args, "id": f"c{at}"}
+        made += [
+            SimpleNamespace(type="ai", content=thought, tool_calls=[call], id=f"t{at}", usage_metadata=None),
+            SimpleNamespace(type="tool", content=answer, tool_call_id=f"c{at}", status="success", id=f"r{at}"),
+        ]
+    return made
+
+
+def watched(run: int) -> None:
+    """Let a session watch the run as the middleware does."""
+    messages, follower = messages_of(run), Follower()
+    with SteeringSession(task="Fix the session expiry.") as session:
+        for end in range(1, len(messages) + 1, 2):
+            decision = session.begin(follower.new_steps(messages[:end]), model_id="claude-sonnet-4-5")
+            answer = answer_of(messages[end : end + 1])
+            session.end_step(decision, tool_calls=answer[0] if answer else [], latency_ms=900.0)
+
+
+def main() -> None:
+    """Run all."""
+    for run in range(RUNS):
+        watched(run)
+    for run in range(0, RUNS, 6):
+        rows = [
+            {"thought": thought, "action": tool, "action_input": str(args), "observation": answer}
+            for thought, tool, args, answer in turns(run)
+        ]
+        for steps in itertools.accumulate([row] for row in rows):
+            evaluate_all(steps)
+
+
+if __name__ == "__main__":
+    main()
