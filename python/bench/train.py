@@ -15,7 +15,7 @@ from reasonblocks._engine import Follower, answer_of
 from reasonblocks.monitors.suite import evaluate_all
 
 RUNS = 60
-STEPS = 40
+LENGTHS = (6, 40)
 
 THOUGHTS = (
     "Let me look at the handler in src/app/session.py, the expiry may be wrong there. I will read it first.",
@@ -54,10 +54,10 @@ ANSWERS = (
 
 
 def turns(run: int) -> list[tuple[str, str, dict[str, Any], str]]:
-    """One run: it walks through the acts at its own pace and repeats itself at some point."""
+    """One run, short or long: it walks through the acts at its own pace, and a long one begins to repeat itself."""
     made = []
-    for at in range(STEPS):
-        step = at if at < STEPS // 2 or run % 3 else at % 4
+    for at in range(LENGTHS[run % 2]):
+        step = at if at < LENGTHS[1] // 2 or run % 3 else at % 4
         tool, args = ACTS[(step * (run % 5 + 1)) % len(ACTS)]
         thought = f"{THOUGHTS[(step + run) % len(THOUGHTS)]} This is part {step}." * (1 + run % 8)
         answer = ANSWERS[(step + run // 2) % len(ANSWERS)].replace("12", str(step + 12))
@@ -77,20 +77,22 @@ def messages_of(run: int) -> list[Any]:
     return made
 
 
-def watched(run: int) -> None:
-    """Let a session watch the run as the middleware does."""
+def watched(run: int) -> bool:
+    """Let a session watch the run as the middleware does; say whether it was steered."""
     messages, follower = messages_of(run), Follower()
     with SteeringSession(task="Fix the session expiry.") as session:
         for end in range(1, len(messages) + 1, 2):
             decision = session.begin(follower.new_steps(messages[:end]), model_id="claude-sonnet-4-5")
             answer = answer_of(messages[end : end + 1])
             session.end_step(decision, tool_calls=answer[0] if answer else [], latency_ms=900.0)
+    if session.failures:
+        raise SystemExit("the session failed: what was not run is laid out as if nobody needed it")
+    return any(entry.injections for entry in session.step_log)
 
 
 def main() -> None:
     """Run all."""
-    for run in range(RUNS):
-        watched(run)
+    steered = sum(watched(run) for run in range(RUNS))
     for run in range(0, RUNS, 6):
         rows = [
             {"thought": thought, "action": tool, "action_input": str(args), "observation": answer}
@@ -98,6 +100,7 @@ def main() -> None:
         ]
         for steps in itertools.accumulate([row] for row in rows):
             evaluate_all(steps)
+    print(f"{RUNS} runs, {steered} of them steered")
 
 
 if __name__ == "__main__":

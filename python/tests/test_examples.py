@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+PACKAGE = Path(__file__).resolve().parent.parent
+EXAMPLES = PACKAGE / "examples"
 SHOWS = {
     "anthropic_messages.py": "`recall_findings` was called 3 times in a row",
     "claude_agent.py": "`Grep` was called 3 times in a row",
@@ -28,3 +29,11 @@ def test_an_example_runs(name):
 
 def test_no_example_is_forgotten():
     assert {path.name for path in EXAMPLES.glob("*.py")} == {*SHOWS, "scripted_claude.py"}
+
+
+def test_the_training_run_of_the_compiler_is_watched_and_steered():
+    script = str(PACKAGE / "bench" / "train.py")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    runs, steered = (int(word) for word in done.stdout.split() if word.isdigit())
+    assert 0 < steered < runs

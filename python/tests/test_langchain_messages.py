@@ -80,9 +80,9 @@ def test_of_a_rewritten_history_only_the_newest_turn_is_new():
     assert seen([HI], follower) == []
 
 
-def test_what_is_no_message_is_an_error_with_a_name():
-    with pytest.raises(AttributeError, match="type"):
-        Follower().new_steps([{"role": "user"}])
+def test_what_is_no_message_is_passed_over():
+    assert seen([{"role": "user"}, HI, 7, ai("done")]) == [("done", None, "", "", False, "")]
+    assert answer_of([{"role": "user"}]) is None
     with pytest.raises(TypeError):
         Follower().new_steps(7)
 

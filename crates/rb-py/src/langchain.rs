@@ -108,9 +108,11 @@ pub(crate) fn answer_of<'py>(
     Ok(None)
 }
 
+/// What has no such name is no message and is passed over.
 fn author(message: &Bound<'_, PyAny>) -> PyResult<Author> {
-    let kind = message.getattr(intern!(message.py(), "type"))?;
-    Ok(match kind.cast::<PyString>()?.to_str()? {
+    let kind = message.getattr_opt(intern!(message.py(), "type"))?;
+    let Some(Ok(kind)) = kind.map(Bound::cast_into::<PyString>) else { return Ok(Author::Other) };
+    Ok(match kind.to_str()? {
         "ai" | "AIMessageChunk" => Author::Model,
         "human" | "HumanMessageChunk" => Author::Person,
         "tool" | "ToolMessageChunk" => Author::Tool,
