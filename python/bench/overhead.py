@@ -6,10 +6,11 @@ once. The public package cannot work without a server. It is given `rb serve` on
 used with, and once a server that answers every request at once and does nothing: no server can be quicker. Ours is
 measured without a server, which is how it works unless told otherwise, and with both.
 
-Two figures a package. *In the hooks* is the time that passes inside the middleware's hooks, without the model call.
-*The whole agent* is the time of a call with the middleware less the time without any: it also holds what LangGraph
-needs for the nodes that a middleware adds, and it is much noisier. All are measured in turns, several times over, and
-every figure is the fastest of all rounds: what else the machine does then meets all of them alike.
+Two figures a package. *In the hooks* is the time that passes inside the middleware's hooks, without the model call:
+each hook of a run at its fastest of all rounds, added up and divided by the model calls. The script is the same each
+time, so what differs between rounds is what else the machine does. *The whole agent* is the time of a call with the
+middleware less the time without any, of the fastest rounds: it also holds what LangGraph needs for the nodes that a
+middleware adds, and it is much noisier. All are measured in turns, several times over.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ def serve() -> None:
 
 
 def timed(middleware: Any) -> list[float]:
-    """Count the time inside the hooks of a middleware; what the model call takes is left out."""
-    spent = [0.0]
+    """Note the time inside each hook of a middleware, in order; what the model call takes is left out."""
+    spent: list[float] = []
     kind = type(middleware)
     changed: dict[str, Any] = {}
     for name in HOOKS[:2] + HOOKS[3:]:
@@ -72,7 +73,7 @@ def timed(middleware: Any) -> list[float]:
             try:
                 return hook(self, state, runtime)
             finally:
-                spent[0] += time.perf_counter() - begun
+                spent.append(time.perf_counter() - begun)
 
         changed[name] = counted
 
@@ -91,15 +92,20 @@ def timed(middleware: Any) -> list[float]:
         try:
             return kind.wrap_model_call(self, request, call)
         finally:
-            spent[0] += time.perf_counter() - begun - inside
+            spent.append(time.perf_counter() - begun - inside)
 
     changed["wrap_model_call"] = wrapped
     middleware.__class__ = type(kind.__name__, (kind,), changed)
     return spent
 
 
+def fastest(rounds: list[list[float]]) -> list[float]:
+    """Give the fastest of each."""
+    return [min(times) for times in zip(*rounds, strict=True)]
+
+
 def measure(url: str, calls: int) -> None:
-    """Run the agent with the package that is on the path; print seconds a call."""
+    """Run the agent with the package that is on the path; print seconds a call, and of each hook."""
     from langchain.agents import create_agent
     from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
     from langchain_core.messages import AIMessage
@@ -130,15 +136,14 @@ def measure(url: str, calls: int) -> None:
         return (time.perf_counter() - begun) / calls
 
     options = {"base_url": url} if url else {}
-    figures = {"bare": float("inf"), "whole": float("inf"), "hooks": float("inf")}
+    bare, whole, hooks = [], [], []
     for _ in range(ROUNDS):
-        figures["bare"] = min(figures["bare"], run([]))
-        figures["whole"] = min(figures["whole"], run([ReasonBlocks(api_key="rb_live_x", **options).middleware()]))
+        bare.append([run([])])
+        whole.append([run([ReasonBlocks(api_key="rb_live_x", **options).middleware()])])
         middleware = ReasonBlocks(api_key="rb_live_x", **options).middleware()
-        spent = timed(middleware)
+        hooks.append(timed(middleware))
         run([middleware])
-        figures["hooks"] = min(figures["hooks"], spent[0] / calls)
-    print(json.dumps(figures))
+    print(json.dumps({"bare": fastest(bare), "whole": fastest(whole), "hooks": fastest(hooks)}))
 
 
 def start_rb(rb: str, data: str) -> tuple[subprocess.Popen[bytes], str]:
@@ -168,11 +173,11 @@ def main(ours: str, public: str, rb: str) -> None:
             real.wait()
 
 
-def measured(path: str, where: str, calls: int) -> dict[str, float]:
+def measured(path: str, where: str, calls: int) -> dict[str, list[float]]:
     """Measure a package in a process of its own."""
     command = [sys.executable, __file__, "measure", where, str(calls)]
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, check=True)
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    figures: dict[str, list[float]] = json.loads(done.stdout.splitlines()[-1])
     return figures
 
 
@@ -194,7 +199,7 @@ def compare(ours: str, public: str, real_url: str) -> None:
         ("ours, idle server", ours, url),
     ]
     rounds = PASSES * ROUNDS
-    print("the same agent under each package; added to one model call, the fastest of", rounds, "rounds:\n")
+    print("the same agent under each package; added to a model call, each hook at its fastest of", rounds, "rounds:\n")
     ratios = "ratio, rb serve | ratio, idle server"
     print(f"| model calls | package | in the hooks | {ratios} | the whole agent | {ratios} |")
     print("| --: | :-- | --: | --: | --: | --: | --: | --: |")
@@ -202,8 +207,8 @@ def compare(ours: str, public: str, real_url: str) -> None:
         passes = [[measured(path, where, calls) for _, path, where in rows] for _ in range(PASSES)]
         public_ones: list[tuple[float, float]] = []
         for (name, path, _), *tried in zip(rows, *passes, strict=True):
-            figures = {what: min(figure[what] for figure in tried) for what in tried[0]}
-            added = (figures["hooks"], max(figures["whole"] - figures["bare"], 0.0))
+            figures = {what: sum(fastest([figure[what] for figure in tried])) for what in tried[0]}
+            added = (figures["hooks"] / calls, max(figures["whole"] - figures["bare"], 0.0))
             if path == public:
                 public_ones.append(added)
             cells = [f"{calls}", name]

@@ -68,7 +68,7 @@ pub(crate) fn published() -> Result<PathBuf> {
     // It holds `llvm-profdata`, which brings the profiles together.
     let mut tools = shell::program("rustup")?;
     shell::run(tools.args(["component", "add", "llvm-tools"]))?;
-    wheel(&["--release", "--pgo"])
+    wheel(&["--profile", "wheel", "--pgo"])
 }
 
 fn wheel(options: &[&str]) -> Result<PathBuf> {
