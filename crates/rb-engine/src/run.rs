@@ -12,7 +12,6 @@ use crate::budget::Level;
 use crate::fsm::{Fsm, State};
 use crate::gate::Gate;
 use crate::guidance::fragment::{Fragment, Item};
-use crate::guidance::render::Family;
 use crate::guidance::{Found, Lookup, Query, Source, Tier, said_by_hand};
 use crate::monitors::{Assessment, Panel, Reading, Suite};
 use crate::record::{
@@ -278,11 +277,7 @@ impl Run {
                 items.extend(fitting.take(query.top_k as usize).map(Item::Pattern));
             }
         }
-        let (fragment, shown) = if items.is_empty() {
-            (None, Vec::new())
-        } else {
-            Fragment::build(items, Family::of_model(model_id), config.fragment)
-        };
+        let (fragment, shown) = Fragment::build(items, model_id, config.fragment);
         Plan {
             stop: ask.stop,
             route: route.map(str::to_owned),

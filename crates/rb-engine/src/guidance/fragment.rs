@@ -64,14 +64,19 @@ impl Item {
 pub struct Fragment(String);
 
 impl Fragment {
-    /// Joins what is due, in the order given, and tells which items it shows: those that no longer fit are left out.
+    /// Joins what is due, in the order given and in words for that model, and tells which items it shows: those that no
+    /// longer fit are left out.
     ///
     /// `None` when there is nothing to say.
     pub fn build(
         items: Vec<Item>,
-        family: Family,
+        model_id: &str,
         limits: FragmentLimits,
     ) -> (Option<Self>, Vec<Item>) {
+        if items.is_empty() {
+            return (None, items);
+        }
+        let family = Family::of_model(model_id);
         let mut text = FRAGMENT_MARK.to_owned();
         let mut room = limits.fragment_chars_max.saturating_sub(text.chars().count());
         let mut shown: Vec<Item> = Vec::new();
@@ -139,7 +144,7 @@ mod tests {
             rule("r1", "Cite."),
             rule("r2", "Test. Never guess."),
         ];
-        let (fragment, shown) = Fragment::build(items, Family::Sonnet, FragmentLimits::default());
+        let (fragment, shown) = Fragment::build(items, "sonnet", FragmentLimits::default());
         assert_eq!(shown.len(), 3);
         insta::assert_snapshot!(fragment.expect("a fragment").as_str(), @r"
         [REASONBLOCKS]
@@ -155,13 +160,10 @@ mod tests {
 
     #[test]
     fn nothing_due_is_no_fragment_and_what_does_not_fit_is_left_out() {
-        assert_eq!(
-            Fragment::build(vec![], Family::Sonnet, FragmentLimits::default()),
-            (None, vec![])
-        );
+        assert_eq!(Fragment::build(vec![], "sonnet", FragmentLimits::default()), (None, vec![]));
         let limits = FragmentLimits { fragment_chars_max: 60, item_chars_max: 30 };
         let items = vec![advice(&"a".repeat(100)), advice(&"b".repeat(100)), advice("c")];
-        let (fragment, shown) = Fragment::build(items, Family::Sonnet, limits);
+        let (fragment, shown) = Fragment::build(items, "sonnet", limits);
         let fragment = fragment.expect("a fragment");
         assert!(fragment.as_str().chars().count() <= 60, "{}", fragment.as_str());
         assert_eq!(shown.len(), 2);
