@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -85,6 +87,33 @@ def test_what_is_no_message_is_passed_over():
     assert answer_of([{"role": "user"}]) is None
     with pytest.raises(TypeError):
         Follower().new_steps(7)
+
+
+TWO_THREADS = """
+import threading
+from types import SimpleNamespace
+from reasonblocks._engine import Follower
+
+follower = Follower()
+
+class Message:
+    type, tool_calls, id = "ai", (), "1"
+
+    @property
+    def content(self):
+        other = threading.Thread(target=follower.new_steps, args=([SimpleNamespace(type="human", content="hi")],))
+        other.start()
+        other.join()
+        return "done"
+
+print(len(follower.new_steps([Message()])))
+"""
+
+
+def test_two_threads_may_look_at_once():
+    """What is read may run Python. In a process of its own: with the lock held, both would wait for ever."""
+    done = subprocess.run([sys.executable, "-c", TWO_THREADS], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "1\n"
 
 
 @pytest.mark.parametrize(

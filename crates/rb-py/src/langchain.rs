@@ -3,7 +3,7 @@
 //! Both are looked at with every model call, so they are read here and not in Python: an agent's own code has by then
 //! driven everything else out of the caches, and every function more that Python must run is fetched anew.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
@@ -29,13 +29,14 @@ pub(crate) struct Follower {
 }
 
 /// The turn of the model that was read last.
+#[derive(Clone)]
 struct Turn {
     at: usize,
     key: Key,
 }
 
 /// What a message is known by: its id, or itself where it has none.
-#[derive(PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 enum Key {
     Id(String),
     Itself(usize),
@@ -52,8 +53,8 @@ impl Follower {
     /// belong to earlier runs.
     #[pyo3(signature = (messages: "object") -> "list[Step]")]
     fn new_steps<'py>(&self, messages: &Bound<'py, PySequence>) -> PyResult<Bound<'py, PyList>> {
-        let broken = |_| PyRuntimeError::new_err("an earlier look at this conversation failed");
-        let mut read = self.read.lock().map_err(broken)?;
+        // Not held while messages are read: that may run Python, and so another thread that waits for it.
+        let mut read = self.read()?.clone();
         let begin = unread(read.as_ref(), messages)?;
         let mut new = Vec::new();
         for at in begin..messages.len()? {
@@ -74,13 +75,20 @@ impl Follower {
                 Author::Model => {
                     steps_of(message, &results, &joined(&said)?, &steps)?;
                     said.clear();
-                    *read = Some(Turn { at: *at, key: key(message)? });
+                    read = Some(Turn { at: *at, key: key(message)? });
                 }
                 Author::Person => said.push(text_of(message)?),
                 Author::Tool | Author::Other => {}
             }
         }
+        *self.read()? = read;
         Ok(steps)
+    }
+}
+
+impl Follower {
+    fn read(&self) -> PyResult<MutexGuard<'_, Option<Turn>>> {
+        self.read.lock().map_err(|_| PyRuntimeError::new_err("an earlier look failed"))
     }
 }
 
@@ -144,9 +152,9 @@ fn unread(read: Option<&Turn>, messages: &Bound<'_, PySequence>) -> PyResult<usi
 }
 
 fn key(message: &Bound<'_, PyAny>) -> PyResult<Key> {
-    let id = message.getattr(intern!(message.py(), "id"))?;
-    Ok(match id.cast::<PyString>() {
-        Ok(id) if !id.is_empty()? => Key::Id(utf8(id)?.into_owned()),
+    let id = message.getattr_opt(intern!(message.py(), "id"))?;
+    Ok(match id.map(Bound::cast_into::<PyString>) {
+        Some(Ok(id)) if !id.is_empty()? => Key::Id(utf8(&id)?.into_owned()),
         _ => Key::Itself(message.as_ptr() as usize),
     })
 }
