@@ -5,7 +5,8 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use crate::phrases::Phrases;
+use crate::cues::{Cue, Heard, says};
+use crate::phrases::any_in;
 use crate::seen::print_of;
 use crate::sentences::{SENTENCE_WORDS_MAX, Said, sentences, words};
 use crate::text::{fingerprint, head, is_word, searchable};
@@ -141,11 +142,8 @@ pub(crate) fn says_tests_pass(thought: &str, said: &Said) -> bool {
     ];
     const EXCUSES: [&str; 6] =
         ["unrelated", "pre-existing", "preexisting", "expected fail", "flaky", "criteria"];
-    static TESTS_IN: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&TESTS));
-    static PASS_IN: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&PASS));
-    static EXCUSES_IN: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&EXCUSES));
-    let is_about = |text: &str| TESTS_IN.any_in(text) && PASS_IN.any_in(text);
-    if !is_about(said.text()) || EXCUSES_IN.any_in(&searchable(head(thought, 2_000))) {
+    let is_about = |text: &str| any_in(&TESTS, text) && any_in(&PASS, text);
+    if !is_about(said.text()) || any_in(&EXCUSES, &searchable(head(thought, 2_000))) {
         return false;
     }
     let mut pass = false;
@@ -194,40 +192,41 @@ fn without_praise(sentence: &str) -> Cow<'_, str> {
     sentence
 }
 
+/// Who says one of these says that something is not there.
+pub(crate) const MISSING: [&str; 24] = [
+    "does not exist",
+    "doesn't exist",
+    "do not exist",
+    "not exist",
+    "is missing",
+    "are missing",
+    "no such file",
+    "there is no",
+    "there's no",
+    "not found",
+    "could not find",
+    "couldn't find",
+    "cannot find",
+    "can't find",
+    "did not find",
+    "is not there",
+    "isn't there",
+    "is not present",
+    "nothing was found",
+    "returned nothing",
+    "no entry for",
+    "no record",
+    "no results for",
+    "was never created",
+];
+
 /// Names of things that the agent says are not there.
 pub(crate) fn each_missing(said: &Said, mut found: impl FnMut(&str)) {
-    const SIGNS: [&str; 24] = [
-        "does not exist",
-        "doesn't exist",
-        "do not exist",
-        "not exist",
-        "is missing",
-        "are missing",
-        "no such file",
-        "there is no",
-        "there's no",
-        "not found",
-        "could not find",
-        "couldn't find",
-        "cannot find",
-        "can't find",
-        "did not find",
-        "is not there",
-        "isn't there",
-        "is not present",
-        "nothing was found",
-        "returned nothing",
-        "no entry for",
-        "no record",
-        "no results for",
-        "was never created",
-    ];
-    static ANY: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&SIGNS));
-    if !ANY.any_in(said.text()) {
+    if !says(Cue::Missing, said.text()) {
         return;
     }
     said.each(SENTENCE_WORDS_MAX, |sentence, words| {
-        let sign = SIGNS.iter().find_map(|sign| sentence.find(sign).map(|at| (at, sign.len())));
+        let sign = MISSING.iter().find_map(|sign| sentence.find(sign).map(|at| (at, sign.len())));
         let Some((at, len)) = sign
             .filter(|_| is_plain(words.iter().copied().take(8).filter(|word| *word != "could")))
         else {
@@ -337,29 +336,31 @@ fn stem(word: &str) -> &str {
     cut.unwrap_or(word).trim_end_matches('e')
 }
 
+/// Second thoughts, where a sentence begins with them.
+pub(crate) const SECOND_THOUGHTS: [&str; 6] =
+    ["wait", "actually", "hmm", "hold on", "no wait", "oh"];
+/// Who says one of these takes something back.
+pub(crate) const CORRECTIONS: [&str; 14] = [
+    "i was wrong",
+    "my mistake",
+    "i made a mistake",
+    "i misread",
+    "i misunderstood",
+    "that's not right",
+    "that is not right",
+    "that's wrong",
+    "oops",
+    "i forgot",
+    "i missed",
+    "on second thought",
+    "scratch that",
+    "i overlooked",
+];
+
 /// How often the agent corrects itself in one thought, given in lower case.
-pub(crate) fn corrections(low: &str) -> u32 {
-    const BACK: [&str; 14] = [
-        "i was wrong",
-        "my mistake",
-        "i made a mistake",
-        "i misread",
-        "i misunderstood",
-        "that's not right",
-        "that is not right",
-        "that's wrong",
-        "oops",
-        "i forgot",
-        "i missed",
-        "on second thought",
-        "scratch that",
-        "i overlooked",
-    ];
-    const OPENERS: [&str; 6] = ["wait", "actually", "hmm", "hold on", "no wait", "oh"];
-    static BACK_IN: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&BACK));
-    static OPENERS_IN: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&OPENERS));
-    let takes_back = BACK_IN.any_in(low);
-    if !takes_back && !OPENERS_IN.any_in(low) {
+pub(crate) fn corrections(low: &str, heard: Heard) -> u32 {
+    let takes_back = heard.has(Cue::Correction);
+    if !takes_back && !heard.has(Cue::SecondThought) {
         return 0;
     }
     let mut count = 0_u32;
@@ -368,7 +369,8 @@ pub(crate) fn corrections(low: &str) -> u32 {
         let opens = |opener: &&str| {
             sentence.strip_prefix(*opener).is_some_and(|rest| !rest.starts_with(is_word))
         };
-        let counts = OPENERS.iter().any(opens) || (takes_back && BACK_IN.any_in(sentence));
+        let counts =
+            SECOND_THOUGHTS.iter().any(opens) || (takes_back && any_in(&CORRECTIONS, sentence));
         count += u32::from(counts);
     }
     count
@@ -377,6 +379,7 @@ pub(crate) fn corrections(low: &str) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::Folded;
 
     #[test]
     fn handing_over_is_a_report_without_plans() {
@@ -469,7 +472,9 @@ mod tests {
             ("", 0),
         ];
         for (thought, count) in cases {
-            assert_eq!(corrections(&searchable(thought)), count, "{thought}");
+            let folded = Folded::of(thought);
+            let heard = Heard::in_thought(&folded, |_| {});
+            assert_eq!(corrections(folded.low(), heard), count, "{thought}");
         }
     }
 }

@@ -4,10 +4,8 @@
 //! as substrings of the lower-cased text, so `await` counts as `wait`. That is a known weakness of
 //! the first generation; changing it would change every documented score.
 
-use std::ops::Range;
-use std::sync::LazyLock;
-
-use crate::phrases::Finder;
+use crate::cues::{Cue, Heard};
+use crate::phrases::Hit;
 use crate::text::{Folded, LOWERED_TO_ASCII, has_any, is_space, is_word, searchable, word_count};
 
 /// What a word of a thought counts for.
@@ -26,12 +24,9 @@ enum Role {
 }
 use Role::{Doubt, DoubtUnscored, Hint, Trouble, TroubleAndHint};
 
-/// The words that count in a thought, in three groups. "failed" is one more word of trouble, besides "fail".
+/// The words that count in a thought. "failed" is one more word of trouble, besides "fail".
 const WORDS: [(&str, Role); 28] = [
     ("hmm", Doubt),
-    ("bug", TroubleAndHint),
-    ("fix", Hint),
-    // The second group.
     ("maybe", Doubt),
     ("perhaps", Doubt),
     ("possibly", Doubt),
@@ -46,39 +41,43 @@ const WORDS: [(&str, Role); 28] = [
     ("reconsider", Doubt),
     ("let me think", DoubtUnscored),
     ("on second thought", DoubtUnscored),
-    // The third group.
-    ("fail", Trouble),
+    (FAIL, Trouble),
     ("error", Trouble),
     ("exception", Trouble),
     ("traceback", Trouble),
     ("crash", Trouble),
     ("broken", Trouble),
+    ("bug", TroubleAndHint),
     ("issue", TroubleAndHint),
     ("problem", TroubleAndHint),
+    ("fix", Hint),
     ("wrong", Hint),
     ("mind", Hint),
     ("disregard", Hint),
 ];
 
-/// The groups are searched for one after the other: three searches for few words each, the shortest apart, are
-/// faster than one for many.
-const GROUPS: [Range<usize>; 3] = [0..3, 3..17, 17..WORDS.len()];
+const FAIL: &str = "fail";
+
+/// The same without what they count for.
+pub(crate) const COUNTED: [&str; WORDS.len()] = {
+    let mut words = [""; WORDS.len()];
+    let mut at = 0;
+    while at < words.len() {
+        words[at] = WORDS[at].0;
+        at += 1;
+    }
+    words
+};
 
 /// An observation with one of these looks like a failure.
-const FAILURES: [&str; 7] =
+pub(crate) const FAILURES: [&str; 7] =
     ["error", "exception", "traceback", "failed", "not found", "assertion", "invalid"];
 
 /// An observation with one of these looks like the output of a test run.
-const TEST_MARKS: [&str; 3] = ["assertionerror", "failed ", "failures="];
+pub(crate) const TEST_MARKS: [&str; 3] = ["assertionerror", "failed ", "failures="];
 
 /// An observation that names a test this early is one.
 const TEST_NAMED_WITHIN_CHARS: usize = 60;
-
-/// A finder for each of [`GROUPS`].
-static IN_THOUGHT: LazyLock<[Option<Finder>; GROUPS.len()]> =
-    LazyLock::new(|| GROUPS.map(|group| Finder::new(WORDS[group].iter().map(|(word, _)| word))));
-static FAILURE: LazyLock<Option<Finder>> = LazyLock::new(|| Finder::new(FAILURES.iter()));
-static TEST_MARK: LazyLock<Option<Finder>> = LazyLock::new(|| Finder::new(TEST_MARKS.iter()));
 
 /// What one thought contains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -93,47 +92,43 @@ pub(crate) struct ThoughtWords {
     pub(crate) trouble_kinds: u32,
     /// The phrase that takes something back, if there is one.
     pub(crate) retraction: Option<&'static str>,
+    /// What else it says.
+    pub(crate) heard: Heard,
 }
 
 impl ThoughtWords {
     pub(crate) fn of(thought: &Folded<'_>) -> Self {
-        let (thought, text) = (thought.text(), thought.low());
-        let mut found = Self { words: word_count(thought), ..Self::default() };
-        let mut retracted: Option<(usize, &'static str)> = None;
-        for (finder, group) in IN_THOUGHT.iter().zip(GROUPS) {
-            let Some(finder) = finder else { continue };
-            let mut ends = [0_usize; WORDS.len()];
-            let mut failed = false;
-            for hit in finder.all(text) {
-                let word = group.start + hit.pattern().as_usize();
-                let (Some((_, role)), Some(end)) = (WORDS.get(word), ends.get_mut(word)) else {
-                    continue;
-                };
-                let is_first = *end == 0;
-                // Occurrences of one word must not overlap: "reconsidereconsider" holds it once.
-                let counts = hit.start() >= *end;
-                if counts {
-                    *end = hit.end();
-                }
-                found.hedges += u32::from(counts && role.is_doubt());
-                found.hedge_kinds += u32::from(is_first && *role == Doubt);
-                found.trouble_kinds += u32::from(is_first && role.is_trouble());
-                if word == FAIL && !failed && text[hit.end()..].starts_with("ed") {
-                    failed = true;
-                    found.trouble_kinds += 1;
-                }
-                if role.is_hint() && retracted.is_none_or(|(first, _)| hit.start() < first) {
-                    let phrase = retraction_at(text, hit.start(), hit.end());
-                    retracted = phrase.map(|phrase| (hit.start(), phrase)).or(retracted);
-                }
-            }
+        let mut found = Self { words: word_count(thought.text()), ..Self::default() };
+        let mut ends = [0_usize; WORDS.len()];
+        let mut failed = false;
+        let heard = Heard::in_thought(thought, |hit| {
+            found.count(hit, thought.low(), &mut ends[hit.phrase], &mut failed);
+        });
+        if has_any(thought.text(), FOLDED_TO_ASCII) {
+            found.retraction = retraction(thought.text());
         }
-        found.retraction = if has_any(thought, FOLDED_TO_ASCII) {
-            retraction(thought)
-        } else {
-            retracted.map(|(_, phrase)| phrase)
-        };
-        found
+        Self { heard, ..found }
+    }
+
+    /// Counts a word that was found, the last of which ended at `end`; `failed` says whether "failed" was.
+    fn count(&mut self, hit: Hit, text: &str, end: &mut usize, failed: &mut bool) {
+        let (word, role) = WORDS[hit.phrase];
+        let is_first = *end == 0;
+        // Occurrences of one word must not overlap: "reconsidereconsider" holds it once.
+        let counts = hit.start >= *end;
+        if counts {
+            *end = hit.end;
+        }
+        self.hedges += u32::from(counts && role.is_doubt());
+        self.hedge_kinds += u32::from(is_first && role == Doubt);
+        self.trouble_kinds += u32::from(is_first && role.is_trouble());
+        if word == FAIL && !*failed && text[hit.end..].starts_with("ed") {
+            *failed = true;
+            self.trouble_kinds += 1;
+        }
+        if role.is_hint() && self.retraction.is_none() {
+            self.retraction = retraction_at(text, hit.start, hit.end);
+        }
     }
 }
 
@@ -151,9 +146,6 @@ impl Role {
     }
 }
 
-/// Where "fail" stands among [`WORDS`].
-const FAIL: usize = GROUPS[2].start;
-
 /// What one observation looks like.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ObservationLooks {
@@ -161,16 +153,17 @@ pub(crate) struct ObservationLooks {
     pub(crate) failed: bool,
     /// Like the output of a test run.
     pub(crate) tested: bool,
+    /// What else it says.
+    pub(crate) heard: Heard,
 }
 
 impl ObservationLooks {
     pub(crate) fn of(observation: &str) -> Self {
         let text = searchable(observation);
-        let has = |finder: &Option<Finder>| {
-            finder.as_ref().is_some_and(|finder| finder.find(&text, 0).is_some())
-        };
         let names_a_test = crate::text::head(&text, TEST_NAMED_WITHIN_CHARS).contains("test");
-        Self { failed: has(&FAILURE), tested: names_a_test || has(&TEST_MARK) }
+        let heard = Heard::in_answer(&text);
+        let tested = names_a_test || heard.has(Cue::TestRun);
+        Self { failed: heard.has(Cue::Failure), tested, heard }
     }
 }
 
@@ -349,15 +342,6 @@ mod tests {
     }
 
     #[test]
-    fn no_word_of_a_thought_begins_another() {
-        for (word, _) in WORDS {
-            let begun = WORDS.iter().filter(|(other, _)| other.starts_with(word)).count();
-            assert_eq!(begun, 1, "{word} would hide a longer word");
-        }
-        assert_eq!(WORDS[FAIL].0, "fail");
-    }
-
-    #[test]
     fn every_phrase_has_its_hints() {
         for phrase in &RETRACTIONS {
             for one in phrase.places[phrase.hint] {
@@ -405,16 +389,8 @@ mod tests {
             let early: String = low.chars().take(TEST_NAMED_WITHIN_CHARS).collect();
             let failed = kinds(&FAILURES) > 0;
             let tested = early.contains("test") || kinds(&TEST_MARKS) > 0;
-            prop_assert_eq!(ObservationLooks::of(&text), ObservationLooks { failed, tested });
-        }
-
-        #[test]
-        fn both_ways_of_finding_agree(text in wordy()) {
-            let words = || WORDS.iter().map(|(word, _)| word);
-            let low = searchable(&text);
-            let [one, other] = [Finder::new(words()), Finder::automaton(words())]
-                .map(|finder| finder.expect("a short list").all(&low).collect::<Vec<_>>());
-            prop_assert_eq!(one, other);
+            let looks = ObservationLooks::of(&text);
+            prop_assert_eq!((looks.failed, looks.tested), (failed, tested));
         }
     }
 
@@ -432,11 +408,8 @@ mod tests {
             (&format!("{}test", "x".repeat(57)), false, false),
         ];
         for (observation, failed, tested) in cases {
-            assert_eq!(
-                ObservationLooks::of(observation),
-                ObservationLooks { failed, tested },
-                "{observation:?}"
-            );
+            let looks = ObservationLooks::of(observation);
+            assert_eq!((looks.failed, looks.tested), (failed, tested), "{observation:?}");
         }
     }
 }

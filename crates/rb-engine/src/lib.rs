@@ -59,6 +59,7 @@ pub mod verdict;
 pub mod weights;
 
 mod claims;
+mod cues;
 mod facts;
 mod lexicon;
 mod mentions;

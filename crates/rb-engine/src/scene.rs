@@ -5,11 +5,12 @@
 //! [`RECENT_MAX`] acts, three filters for what was ever seen, and a few counters.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use crate::act::{Act, Kind, ToolPolicies, entities, understand};
+use crate::cues::{Cue, Heard};
 use crate::meaning::{Embedder, Vector};
-use crate::phrases::Phrases;
+use crate::phrases::any_in;
 use crate::seen::{Name, SeenOnce, each_name, print_of};
 use crate::step::{Step, StepIndex};
 use crate::text::{fingerprint, head, searchable, word_count};
@@ -185,10 +186,10 @@ impl Past {
         self.embedder.confirms(head(a, QUERY_CHARS), head(b, QUERY_CHARS)) == Some(false)
     }
 
-    /// Understands the next step in the light of what came before.
-    pub(crate) fn look(&mut self, step: &Step<'_>) -> Scene {
+    /// Understands the next step in the light of what came before; `heard` is what its answer says.
+    pub(crate) fn look(&mut self, step: &Step<'_>, heard: Heard) -> Scene {
         let mut act = understand(step, &self.policies);
-        act.poll |= waits(step, &act);
+        act.poll |= waits(step, &act, heard);
         act.stateful |= !act.outcome.failed && is_by_hand(step.tool());
         let about = act.query.as_deref().filter(|_| act.kind == Kind::Search);
         let meaning = self.embedder.embed(about.unwrap_or(&act.text_for_meaning));
@@ -213,7 +214,7 @@ impl Past {
             .iter()
             .fold(false, |again, file| again | !self.written.is_new(fingerprint(&file.path)));
         let asked_before = !self.asked.is_new(act.target_key);
-        let found_nothing = says_nothing_found(step.observation, &act);
+        let found_nothing = says_nothing_found(step.observation, &act, heard);
         let changes = (act.edits || act.kind.is_effect() || installs(&act)) && !act.outcome.failed;
         Scene {
             act,
@@ -332,30 +333,30 @@ fn line_print(line: &str) -> Option<u64> {
     (!line.is_empty()).then(|| print_of(line.bytes()))
 }
 
+/// A short answer with one of these says that something is not ready yet.
+pub(crate) const WAITING: [&str; 9] = [
+    "running",
+    "pending",
+    "queued",
+    "waiting",
+    "in_progress",
+    "in progress",
+    "not ready",
+    "building",
+    "processing",
+];
+
 /// Asks how far something is, and is told to wait.
-fn waits(step: &Step<'_>, act: &Act) -> bool {
+fn waits(step: &Step<'_>, act: &Act, heard: Heard) -> bool {
     const ASKS: [&str; 8] =
         ["status", "progress", "logs", "job", "build", "wait", "poll", "deploy"];
-    const WAIT: [&str; 9] = [
-        "running",
-        "pending",
-        "queued",
-        "waiting",
-        "in_progress",
-        "in progress",
-        "not ready",
-        "building",
-        "processing",
-    ];
-    static ASKS_IN: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&ASKS));
-    static WAIT_IN: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&WAIT));
     if step.observation.len() > 400 || matches!(act.kind, Kind::Message | Kind::Edit | Kind::Search)
     {
         return false;
     }
-    WAIT_IN.any_in(&searchable(step.observation))
-        && (ASKS_IN.any_in(&searchable(step.tool()))
-            || act.commands.iter().any(|command| ASKS_IN.any_in(command)))
+    heard.has(Cue::Waiting)
+        && (any_in(&ASKS, &searchable(step.tool()))
+            || act.commands.iter().any(|command| any_in(&ASKS, command)))
 }
 
 /// Works a page by hand: the same press may lead somewhere else each time.
@@ -375,24 +376,25 @@ pub(crate) fn installs(act: &Act) -> bool {
     })
 }
 
+/// A short answer with one of these says that there is nothing.
+pub(crate) const NOTHING_FOUND: [&str; 13] = [
+    "no results",
+    "no result",
+    "no match",
+    "not found",
+    "nothing found",
+    "0 results",
+    "0 matches",
+    "no such",
+    "could not find",
+    "couldn't find",
+    "no files",
+    "no records",
+    "does not exist",
+];
+
 /// Short answers that say there is nothing.
-fn says_nothing_found(answer: &str, act: &Act) -> bool {
-    const SIGNS: [&str; 13] = [
-        "no results",
-        "no result",
-        "no match",
-        "not found",
-        "nothing found",
-        "0 results",
-        "0 matches",
-        "no such",
-        "could not find",
-        "couldn't find",
-        "no files",
-        "no records",
-        "does not exist",
-    ];
-    static ANY: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&SIGNS));
+fn says_nothing_found(answer: &str, act: &Act, heard: Heard) -> bool {
     if !matches!(act.kind, Kind::Read | Kind::Search | Kind::Run) {
         return false;
     }
@@ -401,7 +403,7 @@ fn says_nothing_found(answer: &str, act: &Act) -> bool {
         return act.kind == Kind::Search;
     }
     let bare = matches!(short, "[]" | "{}" | "null" | "None");
-    bare || (short.len() < 300 && ANY.any_in(&searchable(short)))
+    bare || (short.len() < 300 && heard.has(Cue::NothingFound))
 }
 
 /// Names are taken from so much of a text.

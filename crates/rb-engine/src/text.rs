@@ -99,10 +99,10 @@ impl<'t> Folded<'t> {
         &self.low
     }
 
-    /// Its first `max` characters in lower case.
-    pub(crate) fn low_head(&self, max: usize) -> Cow<'_, str> {
+    /// How many bytes of it the first `max` characters take.
+    pub(crate) fn low_len(&self, max: usize) -> usize {
         let start = head(self.text, max);
-        if self.is_aligned { self.low[..start.len()].into() } else { searchable(start).into() }
+        if self.is_aligned { start.len() } else { searchable(start).len() }
     }
 }
 
@@ -269,7 +269,7 @@ mod tests {
         {
             let folded = Folded::of(text);
             assert_eq!((folded.text(), folded.low()), (text, low));
-            assert_eq!(folded.low_head(2), start);
+            assert_eq!(&folded.low()[..folded.low_len(2)], start);
         }
     }
 

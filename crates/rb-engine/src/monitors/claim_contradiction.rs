@@ -74,7 +74,8 @@ impl Monitor for ClaimContradiction {
         let Some((scene, _)) = facts.scene else { return Sign::none() };
         let thought = facts.step.thought;
         self.steps += 1.0;
-        self.corrections += f64::from(claims::corrections(facts.folded.low()).min(4));
+        self.corrections +=
+            f64::from(claims::corrections(facts.folded.low(), facts.thought.heard).min(4));
         if !is_blank(facts.step.user_input) {
             self.learned = self.learned.saturating_add(1);
         }

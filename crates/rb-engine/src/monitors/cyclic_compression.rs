@@ -13,14 +13,13 @@
 //! **Blind spots.** A host that cuts the conversation without leaving a trace in the text.
 
 use std::collections::VecDeque;
-use std::sync::LazyLock;
 
 use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite};
 use crate::act::Kind;
+use crate::cues::{Cue, Heard};
 use crate::evidence::Evidence;
 use crate::facts::Facts;
 use crate::meaning::Vector;
-use crate::phrases::Phrases;
 use crate::scene::{Past, Scene};
 use crate::seen::SeenOnce;
 use crate::step::StepIndex;
@@ -67,11 +66,12 @@ impl Monitor for CyclicCompression {
         if !is_blank(facts.step.user_input) {
             self.recaps.clear();
         }
-        let told = Folded::of(facts.step.user_input);
-        if says_compacted(&told) || says_compacted(facts.folded) {
+        let told = Heard::in_thought(&Folded::of(facts.step.user_input), |_| {});
+        if told.has(Cue::Compacted) || facts.thought.heard.has(Cue::Compacted) {
             self.after = Some((at, 0, 0));
         }
-        let new = self.recap(at, facts.folded, scene).or_else(|| self.after_compaction(at, scene));
+        let new =
+            self.recap(at, facts.thought.heard, scene).or_else(|| self.after_compaction(at, scene));
         if let Some((score, evidence)) = new {
             self.found = Some((at, score, evidence));
         }
@@ -115,13 +115,9 @@ impl CyclicCompression {
         }
     }
 
-    fn recap(
-        &mut self,
-        at: StepIndex,
-        thought: &Folded<'_>,
-        scene: &Scene,
-    ) -> Option<(f64, Evidence)> {
-        let meaning = scene.thought.as_ref().filter(|_| sums_up(thought) && !scene.act.poll)?;
+    fn recap(&mut self, at: StepIndex, heard: Heard, scene: &Scene) -> Option<(f64, Evidence)> {
+        let sums_up = heard.has(Cue::SumUp) && !scene.act.poll;
+        let meaning = scene.thought.as_ref().filter(|_| sums_up)?;
         // Back from recap to alike recap, as long as next to nothing was learned between two of them.
         let mut same: Vec<StepIndex> = Vec::new();
         let mut progress = self.progress;
@@ -166,44 +162,36 @@ fn done_print(scene: &Scene) -> u64 {
     scene.act.loose_key ^ scene.act.outcome.result_key.rotate_left(1)
 }
 
-/// The conversation was cut and goes on from a summary.
-fn says_compacted(text: &Folded<'_>) -> bool {
-    const SIGNS: [&str; 7] = [
-        "continued from a previous conversation",
-        "conversation was compacted",
-        "context was compacted",
-        "conversation is summarized below",
-        "conversation has been summarized",
-        "summary of the conversation so far",
-        "previous context has been",
-    ];
-    static ANY: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&SIGNS));
-    ANY.any_in(&text.low_head(1_500))
-}
+/// Who says one of these goes on from a summary of a conversation that was cut.
+pub(crate) const COMPACTED: [&str; 7] = [
+    "continued from a previous conversation",
+    "conversation was compacted",
+    "context was compacted",
+    "conversation is summarized below",
+    "conversation has been summarized",
+    "summary of the conversation so far",
+    "previous context has been",
+];
 
-/// The thought sums up where things stand.
-fn sums_up(thought: &Folded<'_>) -> bool {
-    const SIGNS: [&str; 16] = [
-        "so far",
-        "to summarize",
-        "to summarise",
-        "in summary",
-        "summary:",
-        "summary of",
-        "let me recap",
-        "recap:",
-        "to recap",
-        "current state",
-        "what we know",
-        "what i know",
-        "facts given",
-        "progress update",
-        "let me summarize",
-        "let me take stock",
-    ];
-    static ANY: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&SIGNS));
-    ANY.any_in(&thought.low_head(800))
-}
+/// A thought with one of these sums up where things stand.
+pub(crate) const SUMS_UP: [&str; 16] = [
+    "so far",
+    "to summarize",
+    "to summarise",
+    "in summary",
+    "summary:",
+    "summary of",
+    "let me recap",
+    "recap:",
+    "to recap",
+    "current state",
+    "what we know",
+    "what i know",
+    "facts given",
+    "progress update",
+    "let me summarize",
+    "let me take stock",
+];
 
 fn advice(seen: &Evidence) -> String {
     let (count, limit) = (seen.count, seen.limit.unwrap_or_default());

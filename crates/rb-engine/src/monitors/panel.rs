@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::{ALL, Monitor, MonitorSpec, Sign, Suite};
+use crate::cues::Heard;
 use crate::evidence::Evidence;
 use crate::facts::Facts;
 use crate::rules::Rules;
@@ -146,7 +147,7 @@ impl Panel {
         let facts = Facts::of(*step, &thought);
         let at = self.next;
         self.next = StepIndex(at.0.saturating_add(1));
-        let scene = self.look(step);
+        let scene = self.look(step, facts.observation.heard);
         let facts = Facts { scene: scene.as_ref().zip(self.past.as_ref()), ..facts };
         let fire_at = self.fire_at;
         let read = |slot: &mut Slot| {
@@ -168,9 +169,9 @@ impl Panel {
     }
 
     /// Understands the step for the semantic monitors. Should that panic, they are retired together; the others go on.
-    fn look(&mut self, step: &Step<'_>) -> Option<Scene> {
+    fn look(&mut self, step: &Step<'_>, heard: Heard) -> Option<Scene> {
         let past = self.past.as_mut()?;
-        let looked = catch_unwind(AssertUnwindSafe(|| past.look(step)));
+        let looked = catch_unwind(AssertUnwindSafe(|| past.look(step, heard)));
         if looked.is_err() {
             self.past = None;
             self.retire_the_blind();

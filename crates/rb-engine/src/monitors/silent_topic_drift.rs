@@ -18,19 +18,17 @@
 //! **Blind spots.** Nothing is said without a task, nor before the run has found something. Drift among things already seen; a detour of
 //! one or two steps; another case of the same kind whose names are all numbers.
 
-use std::sync::LazyLock;
-
 use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite};
 use crate::act::Kind;
+use crate::cues::Cue;
 use crate::evidence::Evidence;
 use crate::facts::Facts;
 use crate::meaning::Vector;
 use crate::mentions::{Known, Mentions, Once};
-use crate::phrases::Phrases;
 use crate::scene::{NAMES_BYTES_MAX, Names, Scene, installs};
 use crate::seen::{Name, SeenOnce, names_within};
 use crate::step::{Step, StepIndex};
-use crate::text::{Folded, is_blank};
+use crate::text::is_blank;
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
     id: "silent_topic_drift",
@@ -131,7 +129,7 @@ impl Monitor for SilentTopicDrift {
         if !std::mem::replace(&mut self.begun, true) {
             self.known.ask(past.task());
         }
-        if !is_blank(step.user_input) || announces(facts.folded) {
+        if !is_blank(step.user_input) || facts.thought.heard.has(Cue::NewDirection) {
             self.known.ask(begin(step.user_input, NAMES_BYTES));
             self.unseen = NEW_DIRECTION;
         }
@@ -262,23 +260,19 @@ fn begin(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
-/// The change of direction is said aloud.
-fn announces(thought: &Folded<'_>) -> bool {
-    const SIGNS: [&str; 10] = [
-        "switching to",
-        "switch to",
-        "moving on to",
-        "move on to",
-        "instead of the task",
-        "a detour",
-        "before going on",
-        "put this aside",
-        "set this aside",
-        "unrelated",
-    ];
-    static ANY: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&SIGNS));
-    ANY.any_in(&thought.low_head(600))
-}
+/// Who says one of these says that the direction changes.
+pub(crate) const DIRECTION_CHANGES: [&str; 10] = [
+    "switching to",
+    "switch to",
+    "moving on to",
+    "move on to",
+    "instead of the task",
+    "a detour",
+    "before going on",
+    "put this aside",
+    "set this aside",
+    "unrelated",
+];
 
 fn advice(seen: &Evidence) -> String {
     let (count, span) = (seen.count, seen.span_in_words());

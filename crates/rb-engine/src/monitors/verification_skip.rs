@@ -13,16 +13,14 @@
 //!
 //! **Blind spots.** Whether the check was a good one. A program that is run counts, whatever it prints.
 
-use std::sync::LazyLock;
-
 use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite};
 use crate::act::{Act, FileRef, Kind, Outcome};
 use crate::claims;
+use crate::cues::{Cue, SHORT_ANSWER_BYTES};
 use crate::evidence::Evidence;
 use crate::facts::Facts;
-use crate::phrases::Phrases;
 use crate::step::StepIndex;
-use crate::text::{Label, searchable};
+use crate::text::Label;
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
     id: "verification_skip",
@@ -62,7 +60,7 @@ impl Monitor for VerificationSkip {
         let nameless =
             act.kind.is_look() && self.unchecked.iter().any(|(_, file)| file.is(SOME_FILE));
         let reads_back = nameless || act.reads.iter().any(|file| looks(&file.path));
-        let ran = act.kind != Kind::Finish && !could_not_run(facts.step.observation, &act.outcome);
+        let ran = act.kind != Kind::Finish && !could_not_run(facts, &act.outcome);
         let checks = ran
             && (act.verifies || act.tests || reads_back || shows_what_it_writes(act))
             && (!act.edits || !act.outcome.failed);
@@ -129,18 +127,20 @@ fn shows_what_it_writes(act: &Act) -> bool {
     act.edits && act.commands.iter().any(|command| command.starts_with("tee"))
 }
 
+/// A short answer with one of these is that of a check that could not run.
+pub(crate) const COULD_NOT_RUN: [&str; 6] = [
+    "command not found",
+    "no module named",
+    "no tests ran",
+    "collected 0 items",
+    "no such file",
+    "is not recognized",
+];
+
 /// A check that could not run checks nothing.
-fn could_not_run(answer: &str, outcome: &Outcome) -> bool {
-    const SIGNS: [&str; 6] = [
-        "command not found",
-        "no module named",
-        "no tests ran",
-        "collected 0 items",
-        "no such file",
-        "is not recognized",
-    ];
-    static ANY: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(&SIGNS));
-    outcome.exit_code == Some(127) || (answer.len() < 600 && ANY.any_in(&searchable(answer)))
+fn could_not_run(facts: &Facts<'_>, outcome: &Outcome) -> bool {
+    let is_short = facts.step.observation.len() < SHORT_ANSWER_BYTES;
+    outcome.exit_code == Some(127) || (is_short && facts.observation.heard.has(Cue::CouldNotRun))
 }
 
 fn advice(seen: &Evidence) -> String {

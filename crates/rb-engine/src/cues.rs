@@ -1,0 +1,165 @@
+//! What readers listen for in a thought and in an answer: the lists of all of them, heard in one pass over each text.
+//!
+//! A list stands with its reader, who says what it is for. To listen for something more, write the list there, and give it a
+//! name and a row here.
+
+use crate::monitors::{cyclic_compression, silent_topic_drift, verification_skip};
+use crate::phrases::{Hit, Phrases, count_of};
+use crate::text::Folded;
+use crate::{claims, lexicon, scene};
+
+/// What one of the lists stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cue {
+    /// A word that counts in a thought, whatever it counts for.
+    Counted,
+    /// The thought takes something back.
+    Correction,
+    /// A sentence of it may begin with second thoughts.
+    SecondThought,
+    /// Something is not there.
+    Missing,
+    /// The conversation was cut and goes on from a summary.
+    Compacted,
+    /// The thought sums up where things stand.
+    SumUp,
+    /// It says that it changes direction.
+    NewDirection,
+    /// The answer looks like a failure.
+    Failure,
+    /// It looks like the output of a test run.
+    TestRun,
+    /// Something is not ready yet.
+    Waiting,
+    /// There is nothing.
+    NothingFound,
+    /// What should have run could not.
+    CouldNotRun,
+}
+
+/// A list and what it stands for.
+struct Row {
+    cue: Cue,
+    phrases: &'static [&'static str],
+    /// It counts only if it stands within so many characters from the beginning.
+    chars_max: usize,
+}
+
+const fn row(cue: Cue, phrases: &'static [&'static str]) -> Row {
+    Row { cue, phrases, chars_max: usize::MAX }
+}
+
+const THOUGHT: [Row; 7] = [
+    row(Cue::Counted, &lexicon::COUNTED),
+    row(Cue::Correction, &claims::CORRECTIONS),
+    row(Cue::SecondThought, &claims::SECOND_THOUGHTS),
+    row(Cue::Missing, &claims::MISSING),
+    Row { chars_max: 1_500, ..row(Cue::Compacted, &cyclic_compression::COMPACTED) },
+    Row { chars_max: 800, ..row(Cue::SumUp, &cyclic_compression::SUMS_UP) },
+    Row { chars_max: 600, ..row(Cue::NewDirection, &silent_topic_drift::DIRECTION_CHANGES) },
+];
+
+const ANSWER: [Row; 5] = [
+    row(Cue::Failure, &lexicon::FAILURES),
+    row(Cue::TestRun, &lexicon::TEST_MARKS),
+    row(Cue::Waiting, &scene::WAITING),
+    row(Cue::NothingFound, &scene::NOTHING_FOUND),
+    row(Cue::CouldNotRun, &verification_skip::COULD_NOT_RUN),
+];
+
+const fn lists<const ROWS: usize>(rows: &[Row; ROWS]) -> [&'static [&'static str]; ROWS] {
+    let mut lists: [&[&str]; ROWS] = [&[]; ROWS];
+    let mut at = 0;
+    while at < ROWS {
+        lists[at] = rows[at].phrases;
+        at += 1;
+    }
+    lists
+}
+
+static IN_THOUGHT: Phrases<{ count_of(&lists(&THOUGHT)) }> = Phrases::of(&lists(&THOUGHT));
+static IN_ANSWER: Phrases<{ count_of(&lists(&ANSWER)) }> = Phrases::of(&lists(&ANSWER));
+
+/// Answers longer than this are only asked whether they look like a failure or like a test run.
+pub(crate) const SHORT_ANSWER_BYTES: usize = 600;
+
+/// Which cues a text holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Heard(u16);
+
+impl Heard {
+    pub(crate) fn has(self, cue: Cue) -> bool {
+        self.0 & 1 << cue as u16 != 0
+    }
+
+    fn note(&mut self, cue: Cue) {
+        self.0 |= 1 << cue as u16;
+    }
+
+    /// Listens to a thought, and calls back for every word that counts.
+    pub(crate) fn in_thought(thought: &Folded<'_>, mut counted: impl FnMut(Hit)) -> Self {
+        let mut heard = Self::default();
+        for hit in IN_THOUGHT.hits(thought.low()) {
+            let Row { cue, chars_max, .. } = THOUGHT[hit.list];
+            if cue == Cue::Counted {
+                counted(hit);
+            } else if hit.end <= thought.low_len(chars_max) {
+                heard.note(cue);
+            }
+        }
+        heard
+    }
+
+    /// Listens to an answer. A long one is not heard to its end when it is known to be a test that failed.
+    pub(crate) fn in_answer(low: &str) -> Self {
+        let is_short = low.len() <= SHORT_ANSWER_BYTES;
+        let mut heard = Self::default();
+        for hit in IN_ANSWER.hits(low) {
+            heard.note(ANSWER[hit.list].cue);
+            if !is_short && heard.has(Cue::Failure) && heard.has(Cue::TestRun) {
+                break;
+            }
+        }
+        heard
+    }
+}
+
+/// Whether a lower-case text that is no thought says what a thought may say.
+pub(crate) fn says(cue: Cue, low: &str) -> bool {
+    IN_THOUGHT.hits(low).any(|hit| THOUGHT[hit.list].cue == cue)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cues_count_where_they_stand() {
+        let far = |cue: &str, chars: usize| format!("{}{cue}", "é ".repeat(chars / 2));
+        for (text, cue, expected) in [
+            ("Oops, that was it.".to_owned(), Cue::Correction, true),
+            ("Actually no".to_owned(), Cue::SecondThought, true),
+            ("a.py does NOT exist".to_owned(), Cue::Missing, true),
+            ("a.py exists".to_owned(), Cue::Missing, false),
+            (far("so far", 794), Cue::SumUp, true),
+            (far("so far", 796), Cue::SumUp, false),
+            (far("\u{212a} so far", 792), Cue::SumUp, true),
+            (far("\u{212a} so far", 794), Cue::SumUp, false),
+            (far("a detour", 592), Cue::NewDirection, true),
+            (far("a detour", 594), Cue::NewDirection, false),
+            (far("conversation was compacted", 1_474), Cue::Compacted, true),
+            (far("conversation was compacted", 1_476), Cue::Compacted, false),
+        ] {
+            let heard = Heard::in_thought(&Folded::of(&text), |_| {});
+            assert_eq!(heard.has(cue), expected, "{cue:?} in {text:?}");
+        }
+        for (text, cue, expected) in [
+            ("job is queued", Cue::Waiting, true),
+            ("no matches", Cue::NothingFound, true),
+            ("bash: x: command not found", Cue::CouldNotRun, true),
+            ("all is well", Cue::Failure, false),
+        ] {
+            assert_eq!(Heard::in_answer(text).has(cue), expected, "{cue:?} in {text:?}");
+        }
+    }
+}
