@@ -22,7 +22,7 @@ pub(crate) enum Position {
 pub(crate) struct PieceHash(u64);
 
 impl PieceHash {
-    pub(crate) fn new(position: Position) -> Self {
+    pub(crate) const fn new(position: Position) -> Self {
         Self(match position {
             Position::Opening => 0xcbf2_9ce4_8422_2325,
             Position::Continuing => 0x2f0b_4c47_9d1e_a36b,

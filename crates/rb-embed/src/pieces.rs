@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use crate::piece_hash::{PieceHash, Position};
 use crate::vocabulary::row_of;
-use crate::words::each_word;
+use crate::words::{Word, each_word};
 
 /// Pieces of one text that are looked at; the rest of a long text is not read.
 pub const PIECES_MAX: usize = 512;
@@ -34,7 +34,21 @@ impl Pieces {
         &self.rows[..self.len]
     }
 
-    fn spell(&mut self, word: &[u8]) -> ControlFlow<()> {
+    fn spell(&mut self, word: &Word) -> ControlFlow<()> {
+        match row_of(word.hash()) {
+            Some(row) => self.push(row),
+            None => self.spell_in_parts(word.bytes()),
+        }
+    }
+
+    fn push(&mut self, row: u16) -> ControlFlow<()> {
+        let Some(place) = self.rows.get_mut(self.len) else { return ControlFlow::Break(()) };
+        *place = row;
+        self.len += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn spell_in_parts(&mut self, word: &[u8]) -> ControlFlow<()> {
         let len_before = self.len;
         let mut rest = word;
         let mut position = Position::Opening;
@@ -43,12 +57,10 @@ impl Pieces {
                 self.len = len_before;
                 return ControlFlow::Continue(());
             };
-            if self.len == PIECES_MAX {
+            if self.push(row).is_break() {
                 self.len = len_before;
                 return ControlFlow::Break(());
             }
-            self.rows[self.len] = row;
-            self.len += 1;
             rest = &rest[piece_len..];
             position = Position::Continuing;
         }

@@ -28,9 +28,8 @@ pub(crate) fn row_of(hash: PieceHash) -> Option<u16> {
         if entry == EMPTY {
             return None;
         }
-        let [low, high, ..] = entry.to_le_bytes();
-        let row = u16::from_le_bytes([low, high]);
-        if entry == hash.entry(row) {
+        // What is left of the entry is the row, if all the rest of it is the hash.
+        if let Ok(row) = u16::try_from(entry ^ hash.entry(0)) {
             return Some(row);
         }
         place = (place + 1) % PLACES;

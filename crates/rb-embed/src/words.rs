@@ -10,6 +10,8 @@ use std::ops::ControlFlow;
 use unicode_normalization::char::decompose_canonical;
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory as _};
 
+use crate::piece_hash::{PieceHash, Position};
+
 /// Longer words are dropped: they are hashes, base64 and the like, and would only add noise.
 pub(crate) const WORD_CHARS_MAX: usize = 100;
 
@@ -17,7 +19,7 @@ pub(crate) const WORD_CHARS_MAX: usize = 100;
 const WORD_BYTES_MAX: usize = WORD_CHARS_MAX * 4;
 
 /// Calls `take` with each prepared word, until the text or the patience of `take` ends.
-pub(crate) fn each_word(text: &str, take: impl FnMut(&[u8]) -> ControlFlow<()>) {
+pub(crate) fn each_word(text: &str, take: impl FnMut(&Word) -> ControlFlow<()>) {
     let mut scan = Scan { take, word: Word::EMPTY, capital_splits: false };
     for c in text.chars() {
         let flow = if c.is_ascii() { scan.ascii(c) } else { scan.beyond_ascii(c) };
@@ -30,19 +32,37 @@ pub(crate) fn each_word(text: &str, take: impl FnMut(&[u8]) -> ControlFlow<()>) 
 }
 
 /// The word being read.
-struct Word {
+pub(crate) struct Word {
     bytes: [u8; WORD_BYTES_MAX],
     len: usize,
     chars: usize,
+    /// Made while reading, because most words are one piece.
+    hash: PieceHash,
 }
 
 impl Word {
-    const EMPTY: Self = Self { bytes: [0; WORD_BYTES_MAX], len: 0, chars: 0 };
+    const EMPTY: Self = Self {
+        bytes: [0; WORD_BYTES_MAX],
+        len: 0,
+        chars: 0,
+        hash: PieceHash::new(Position::Opening),
+    };
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    /// The hash of the word as one piece.
+    pub(crate) fn hash(&self) -> PieceHash {
+        self.hash
+    }
 
     fn push(&mut self, c: char) {
         self.chars += 1;
         if self.chars <= WORD_CHARS_MAX {
-            self.len += c.encode_utf8(&mut self.bytes[self.len..]).len();
+            let added = c.encode_utf8(&mut self.bytes[self.len..]).as_bytes();
+            self.hash = added.iter().fold(self.hash, |hash, byte| hash.with(*byte));
+            self.len += added.len();
         }
     }
 
@@ -51,7 +71,12 @@ impl Word {
         if self.chars <= WORD_CHARS_MAX {
             self.bytes[self.len] = byte;
             self.len += 1;
+            self.hash = self.hash.with(byte);
         }
+    }
+
+    fn clear(&mut self) {
+        (self.len, self.chars, self.hash) = (0, 0, Self::EMPTY.hash);
     }
 }
 
@@ -62,7 +87,7 @@ struct Scan<F> {
     capital_splits: bool,
 }
 
-impl<F: FnMut(&[u8]) -> ControlFlow<()>> Scan<F> {
+impl<F: FnMut(&Word) -> ControlFlow<()>> Scan<F> {
     #[inline]
     fn ascii(&mut self, c: char) -> ControlFlow<()> {
         if c.is_ascii_lowercase() || c.is_ascii_digit() {
@@ -79,7 +104,8 @@ impl<F: FnMut(&[u8]) -> ControlFlow<()>> Scan<F> {
         } else {
             self.end_word()?;
             if c.is_ascii_punctuation() && c != '_' {
-                (self.take)(&[c as u8])?;
+                self.word.push_ascii(c as u8);
+                self.end_word()?;
             }
             ControlFlow::Continue(())
         }
@@ -119,13 +145,12 @@ impl<F: FnMut(&[u8]) -> ControlFlow<()>> Scan<F> {
 
     fn end_word(&mut self) -> ControlFlow<()> {
         self.capital_splits = false;
-        let Word { len, chars, .. } = self.word;
-        self.word.len = 0;
-        self.word.chars = 0;
-        if chars == 0 || chars > WORD_CHARS_MAX {
-            return ControlFlow::Continue(());
-        }
-        (self.take)(&self.word.bytes[..len])
+        let flow = match self.word.chars {
+            1..=WORD_CHARS_MAX => (self.take)(&self.word),
+            _ => ControlFlow::Continue(()),
+        };
+        self.word.clear();
+        flow
     }
 }
 
@@ -141,7 +166,7 @@ mod tests {
     fn check(text: &str, expected: &str) {
         let mut words = Vec::new();
         each_word(text, |word| {
-            words.push(String::from_utf8(word.to_vec()).expect("a word is text"));
+            words.push(String::from_utf8(word.bytes().to_vec()).expect("a word is text"));
             ControlFlow::Continue(())
         });
         assert_eq!(words.join(" "), expected, "from {text:?}");

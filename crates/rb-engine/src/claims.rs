@@ -221,8 +221,9 @@ pub(crate) const MISSING: [&str; 24] = [
 ];
 
 /// Names of things that the agent says are not there.
-pub(crate) fn each_missing(said: &Said, mut found: impl FnMut(&str)) {
-    if !says(Cue::Missing, said.text()) {
+pub(crate) fn each_missing(said: &Said, heard: Heard, mut found: impl FnMut(&str)) {
+    let says_so = heard.has(Cue::Missing) || (said.is_cut() && says(Cue::Missing, said.text()));
+    if !says_so {
         return;
     }
     said.each(SENTENCE_WORDS_MAX, |sentence, words| {
@@ -274,19 +275,21 @@ pub(crate) fn names_a_thing(word: &str) -> bool {
 /// An answer is about "the answer" and says its words. Any other short, plain sentence is about its own words and says
 /// yes or no to them. Numbers are part of the words: another value is another statement, not the opposite.
 pub(crate) fn each_statement(said: &Said, mut found: impl FnMut(u64, Cow<'static, str>)) {
-    // Only an answer may be long, and most thoughts give none.
+    // Most thoughts give no answer.
     let answers = said.text().contains("answer");
-    let words_max = if answers { SENTENCE_WORDS_MAX } else { STATEMENT_WORDS_MAX };
-    said.each(words_max, |sentence, words| {
+    for sentence in said.sentences() {
         let given = if answers { answer_after(sentence) } else { None };
         let stated = match given {
-            Some(answer) => answer_of(answer).map(|it| (fingerprint("the answer"), it.into())),
-            None => yes_or_no(words),
+            Some(answer) if words(sentence).nth(SENTENCE_WORDS_MAX).is_none() => {
+                answer_of(answer).map(|it| (fingerprint("the answer"), it.into()))
+            }
+            Some(_) => None,
+            None => yes_or_no(words(sentence)),
         };
         if let Some((subject, says)) = stated {
             found(subject, says);
         }
-    });
+    }
 }
 
 /// What follows where a sentence begins to give an answer.
@@ -297,14 +300,12 @@ fn answer_after(sentence: &str) -> Option<&str> {
     })
 }
 
-fn yes_or_no(words: &[&str]) -> Option<(u64, Cow<'static, str>)> {
-    if words.len() > STATEMENT_WORDS_MAX {
-        return None;
-    }
+fn yes_or_no<'w>(words: impl Iterator<Item = &'w str>) -> Option<(u64, Cow<'static, str>)> {
     // The words in any order: their fingerprints, added up.
     let (mut subject, mut content, mut denied) = (0_u64, 0, false);
-    for word in words {
+    for (at, word) in words.enumerate() {
         match role(word) {
+            _ if at == STATEMENT_WORDS_MAX => return None,
             Role::NotYet => return None,
             Role::Denial => denied = true,
             Role::Small => {}
@@ -438,7 +439,8 @@ mod tests {
         ];
         for (thought, thing) in cases {
             let mut found = None;
-            each_missing(&Said::of(thought), |thing| found = Some(thing.to_owned()));
+            let heard = Heard::in_thought(&Folded::of(thought), |_| {});
+            each_missing(&Said::of(thought), heard, |thing| found = Some(thing.to_owned()));
             assert_eq!(found.as_deref(), thing, "{thought}");
         }
     }

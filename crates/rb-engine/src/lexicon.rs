@@ -288,6 +288,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::cues::SHORT_ANSWER_BYTES;
 
     #[test]
     fn a_thought_is_counted_in_one_pass() {
@@ -389,8 +390,11 @@ mod tests {
             let early: String = low.chars().take(TEST_NAMED_WITHIN_CHARS).collect();
             let failed = kinds(&FAILURES) > 0;
             let tested = early.contains("test") || kinds(&TEST_MARKS) > 0;
-            let looks = ObservationLooks::of(&text);
-            prop_assert_eq!((looks.failed, looks.tested), (failed, tested));
+            for filler in [0, SHORT_ANSWER_BYTES] {
+                // A long answer is heard in another way.
+                let looks = ObservationLooks::of(&format!("{text}{}", ".".repeat(filler)));
+                prop_assert_eq!((looks.failed, looks.tested), (failed, tested));
+            }
         }
     }
 

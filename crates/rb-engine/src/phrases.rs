@@ -5,8 +5,8 @@
 //! in its caches when it comes back. So what a search fetches counts for more than what it does, and all lists share one
 //! small table (see `docs/decisions/0002-bit-for-bit.md`).
 //!
-//! **How.** Every phrase has a bucket, a bit. For each byte the table says which buckets have it first, second and third in
-//! a phrase; a place where all three agree is compared in full.
+//! **How.** Every phrase has a bucket, a bit. For each byte the table says which buckets have it first, second, third and
+//! fourth in a phrase; a place where all four agree is compared in full.
 
 /// As many as a word of the machine has bits.
 const BUCKETS: usize = u64::BITS as usize;
@@ -26,11 +26,16 @@ pub(crate) struct Hit {
 
 /// Lists of phrases that are looked for together. `COUNT` is how many phrases they have in all.
 pub(crate) struct Phrases<const COUNT: usize> {
-    /// For each byte the buckets that have it first, second and third.
-    table: [[u64; 3]; 256],
+    /// For each byte the buckets that have it first, second, third and fourth.
+    table: [[u64; BEGINNING]; 256],
+    /// The first bytes of each phrase as one number, and which of its bits count.
+    keys: [(u64, u64); COUNT],
     /// Each phrase with its list and its number there.
-    phrases: [(&'static str, u8, u8); COUNT],
+    all: [(&'static str, u8, u8); COUNT],
 }
+
+/// So many bytes tell whether a phrase may begin here.
+const BEGINNING: usize = 4;
 
 /// How many phrases there are.
 pub(crate) const fn count_of(lists: &[&[&str]]) -> usize {
@@ -48,71 +53,109 @@ impl<const COUNT: usize> Phrases<COUNT> {
 
     /// The lists by their numbers. A phrase has at least two bytes.
     pub(crate) const fn of(lists: &[&[&'static str]]) -> Self {
-        let mut table = [[0; 3]; 256];
-        let mut phrases = [("", 0, 0); COUNT];
+        let mut table = [[0; BEGINNING]; 256];
+        let mut keys = [(0, 0); COUNT];
+        let mut all = [("", 0, 0); COUNT];
         let (mut at, mut list) = (0, 0);
         while list < lists.len() {
             let mut phrase = 0;
             while phrase < lists[list].len() {
                 let text = lists[list][phrase];
                 mark(&mut table, text.as_bytes(), 1 << (at / Self::SHARED));
-                phrases[at] = (text, small(list), small(phrase));
+                keys[at] = key(text.as_bytes());
+                all[at] = (text, small(list), small(phrase));
                 (at, phrase) = (at + 1, phrase + 1);
             }
             list += 1;
         }
-        Self { table, phrases }
+        Self { table, keys, all }
     }
 
-    /// Every place where a phrase begins, in order.
-    pub(crate) fn hits<'t>(&'t self, low: &'t str) -> impl Iterator<Item = Hit> + 't {
+    /// Calls back for every place where a phrase begins, in order.
+    pub(crate) fn each(&self, low: &str, mut found: impl FnMut(Hit)) {
         let text = low.as_bytes();
-        // A phrase of two bytes may end the text: what follows is as good as any byte.
-        let mut bytes = text.iter().chain(&[0]).enumerate();
-        let (mut one, mut two) = (0, 0);
-        let (mut place, mut open) = (0, 0_u64);
-        let mut shared = 0..0;
-        std::iter::from_fn(move || {
-            loop {
-                for at in shared.by_ref() {
-                    let (phrase, list, number) = self.phrases[at];
-                    let end = place + phrase.len();
-                    if text.get(place..end) == Some(phrase.as_bytes()) {
-                        let (list, phrase) = (usize::from(list), usize::from(number));
-                        return Some(Hit { list, phrase, start: place, end });
-                    }
+        let mut scan = Scan::default();
+        let (fours, rest) = text.as_chunks::<4>();
+        for (at, four) in fours.iter().enumerate() {
+            // One question for four places: mostly there is nothing.
+            let open = four.map(|byte| scan.next(&self.table[usize::from(byte)]));
+            if open[0] | open[1] | open[2] | open[3] != 0 {
+                for (place, buckets) in open.into_iter().enumerate() {
+                    self.compare(text, 4 * at + place, buckets, &mut found);
                 }
-                if open != 0 {
-                    let first = open.trailing_zeros() as usize * Self::SHARED;
-                    shared = first..(first + Self::SHARED).min(COUNT);
-                    open &= open - 1;
-                    continue;
-                }
-                let (at, buckets) = bytes.by_ref().find_map(|(at, byte)| {
-                    let [first, second, third] = self.table[usize::from(*byte)];
-                    let three = two & third;
-                    (one, two) = (first, one & second);
-                    (three != 0).then_some((at, three))
-                })?;
-                (place, open) = (at - 2, buckets);
             }
-        })
+        }
+        // A short phrase may end the text: what follows is as good as any byte.
+        for (at, byte) in rest.iter().chain(&[0; BEGINNING - 2]).enumerate() {
+            let buckets = scan.next(&self.table[usize::from(*byte)]);
+            self.compare(text, text.len() - rest.len() + at, buckets, &mut found);
+        }
+    }
+
+    /// Compares the phrases of some buckets with what begins three bytes before `at`.
+    #[inline]
+    fn compare(&self, text: &[u8], at: usize, mut buckets: u64, found: &mut impl FnMut(Hit)) {
+        if buckets == 0 {
+            return;
+        }
+        let start = at - (BEGINNING - 1);
+        let rest = &text[start..];
+        let here =
+            rest.first_chunk().map_or_else(|| key(rest).0, |eight| u64::from_le_bytes(*eight));
+        while buckets != 0 {
+            let first = buckets.trailing_zeros() as usize * Self::SHARED;
+            buckets &= buckets - 1;
+            for at in first..(first + Self::SHARED).min(COUNT) {
+                let (key, bits) = self.keys[at];
+                let (phrase, list, number) = self.all[at];
+                let end = start + phrase.len();
+                if here & bits == key && text.get(start..end) == Some(phrase.as_bytes()) {
+                    found(Hit { list: usize::from(list), phrase: usize::from(number), start, end });
+                }
+            }
+        }
     }
 }
 
-const fn mark(table: &mut [[u64; 3]; 256], text: &[u8], bucket: u64) {
+/// The buckets that are still open one, two and three bytes after a beginning.
+#[derive(Default)]
+struct Scan([u64; BEGINNING - 1]);
+
+impl Scan {
+    /// The buckets of which a phrase may have begun three bytes ago.
+    #[inline]
+    fn next(&mut self, row: &[u64; BEGINNING]) -> u64 {
+        let [one, two, three] = self.0;
+        self.0 = [row[0], one & row[1], two & row[2]];
+        three & row[3]
+    }
+}
+
+const fn mark(table: &mut [[u64; BEGINNING]; 256], text: &[u8], bucket: u64) {
     assert!(text.len() >= 2, "a phrase of one letter is everywhere");
-    table[text[0] as usize][0] |= bucket;
-    table[text[1] as usize][1] |= bucket;
-    if text.len() > 2 {
-        table[text[2] as usize][2] |= bucket;
-        return;
+    let mut place = 0;
+    while place < BEGINNING {
+        let mut byte = 0;
+        while byte < table.len() {
+            if place >= text.len() || text[place] as usize == byte {
+                table[byte][place] |= bucket;
+            }
+            byte += 1;
+        }
+        place += 1;
     }
-    let mut byte = 0;
-    while byte < table.len() {
-        table[byte][2] |= bucket;
-        byte += 1;
+}
+
+/// The first eight bytes as a number, and which bits of it there are.
+const fn key(text: &[u8]) -> (u64, u64) {
+    let (mut key, mut bits) = (0, 0);
+    let mut at = 0;
+    while at < text.len() && at < size_of::<u64>() {
+        key |= (text[at] as u64) << (8 * at);
+        bits |= 0xff << (8 * at);
+        at += 1;
     }
+    (key, bits)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "checked")]
@@ -161,7 +204,9 @@ mod tests {
                 }
             }
         }
-        assert_eq!(phrases.hits(text).collect::<Vec<_>>(), expected, "{text:?}");
+        let mut hits = Vec::new();
+        phrases.each(text, |hit| hits.push(hit));
+        assert_eq!(hits, expected, "{text:?}");
     }
 
     #[test]

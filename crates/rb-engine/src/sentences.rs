@@ -10,12 +10,17 @@ const SENTENCE_CHARS_MAX: usize = 400;
 pub(crate) const SENTENCE_WORDS_MAX: usize = 45;
 
 /// What a thought says, without its questions: one sentence a line, in lower case, what stands in quotation marks left out.
-pub(crate) struct Said(String);
+pub(crate) struct Said {
+    text: String,
+    /// Something may be left out between quotation marks, so that words stand together that did not.
+    is_cut: bool,
+}
 
 impl Said {
     pub(crate) fn of(thought: &str) -> Self {
         let start = thought.ceil_char_boundary(thought.len().saturating_sub(READ_BYTES));
         let mut text = String::with_capacity(thought.len() - start);
+        let mut is_cut = false;
         for sentence in sentences(&thought[start..]).filter(|sentence| !sentence.ends_with('?')) {
             let short = head(sentence, SENTENCE_CHARS_MAX);
             let begun = text.len();
@@ -23,22 +28,32 @@ impl Said {
                 text.push_str(short);
                 text[begun..].make_ascii_lowercase();
             } else {
+                is_cut = true;
                 text.push_str(&unquoted(short.to_lowercase()));
             }
             text.push('\n');
         }
-        Self(text)
+        Self { text, is_cut }
     }
 
     /// All sentences, one a line.
     pub(crate) fn text(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// Whether words may stand together here that do not in the thought.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    pub(crate) fn sentences(&self) -> impl Iterator<Item = &str> {
+        self.text.split_terminator('\n')
     }
 
     /// Calls back with each sentence of at most so many words, and its words.
     pub(crate) fn each<'s>(&'s self, words_max: usize, mut found: impl FnMut(&'s str, &[&'s str])) {
         let mut its_words = Vec::with_capacity(words_max + 1);
-        for sentence in self.0.split_terminator('\n') {
+        for sentence in self.sentences() {
             its_words.clear();
             its_words.extend(words(sentence).take(words_max + 1));
             if (1..=words_max).contains(&its_words.len()) {

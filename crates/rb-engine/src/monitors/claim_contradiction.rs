@@ -19,6 +19,7 @@ use std::collections::VecDeque;
 use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite};
 use crate::act::Kind;
 use crate::claims;
+use crate::cues::Heard;
 use crate::evidence::Evidence;
 use crate::facts::Facts;
 use crate::scene::Scene;
@@ -81,7 +82,9 @@ impl Monitor for ClaimContradiction {
         }
         // What is said now is held against what was seen before this step's own answer.
         let said = Said::of(thought);
-        let new = self.against_tests(at, thought, &said).or_else(|| self.against_things(at, &said));
+        let new = self
+            .against_tests(at, thought, &said)
+            .or_else(|| self.against_things(at, &said, facts.thought.heard));
         let new = new.or_else(|| self.against_statements(at, &said));
         if let Some((score, evidence)) = new {
             self.found = Some((at, score, evidence));
@@ -149,9 +152,9 @@ impl ClaimContradiction {
             .then(|| (0.90, Evidence::new("tests_fail", 1).at([failed, at])))
     }
 
-    fn against_things(&self, at: StepIndex, said: &Said) -> Option<(f64, Evidence)> {
+    fn against_things(&self, at: StepIndex, said: &Said, heard: Heard) -> Option<(f64, Evidence)> {
         let mut found = None;
-        claims::each_missing(said, |thing| {
+        claims::each_missing(said, heard, |thing| {
             let (name, path) = (thing_print(thing), thing);
             if found.is_none() && self.shown.has(name) && !self.gone.has(name) {
                 found = Some((0.75, Evidence::new("was_shown", 1).at([at]).path(path)));
