@@ -57,7 +57,9 @@ const BLOCK: usize = 32;
 #[inline(always)]
 fn sums_of(rows: &[u16]) -> [f32; DIMS] {
     let mut all = [0.0_f32; DIMS];
-    for (block, sums) in all.as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
+    for (block, place) in all.as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
+        // Its own array until it is done: the sums of `all` were kept in memory in some builds.
+        let mut sums = [0.0_f32; BLOCK];
         for row in rows {
             let (bytes, scale) = vector(*row);
             let bytes = &bytes.as_chunks::<BLOCK>().0[block];
@@ -65,6 +67,7 @@ fn sums_of(rows: &[u16]) -> [f32; DIMS] {
                 *sum += f32::from(byte.cast_signed()) * scale;
             }
         }
+        *place = sums;
     }
     all
 }
