@@ -1,6 +1,6 @@
 //! Lists of words and phrases, all found in one pass over a lower-case text.
 //!
-//! A step is read for some hundred and fifty phrases, kept in a dozen lists by those who ask for them. A search a list would
+//! A step is read for some hundred and thirty phrases, kept in a dozen lists by those who ask for them. A search a list would
 //! be quicker where the machine does nothing else. Between two steps it does: it runs an agent, and finds nothing of ours
 //! in its caches when it comes back. So what a search fetches counts for more than what it does, and all lists share one
 //! small table (see `docs/decisions/0002-bit-for-bit.md`).
