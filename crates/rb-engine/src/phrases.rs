@@ -5,8 +5,8 @@
 //! in its caches when it comes back. So what a search fetches counts for more than what it does, and all lists share one
 //! small table (see `docs/decisions/0002-bit-for-bit.md`).
 //!
-//! **How.** Every phrase has a bucket, a bit. For each byte the table says which buckets have it first, second, third and
-//! fourth in a phrase; a place where all four agree is compared in full.
+//! **How.** A phrase is known by four of its bytes in a row, the rarest, and has a bucket, a bit. For each byte the table says
+//! which buckets have it first, second, third and fourth; a place where all four agree is compared in full.
 
 /// As many as a word of the machine has bits.
 const BUCKETS: usize = u64::BITS as usize;
@@ -27,15 +27,26 @@ pub(crate) struct Hit {
 /// Lists of phrases that are looked for together. `COUNT` is how many phrases they have in all.
 pub(crate) struct Phrases<const COUNT: usize> {
     /// For each byte the buckets that have it first, second, third and fourth.
-    table: [[u64; BEGINNING]; 256],
-    /// The first bytes of each phrase as one number, and which of its bits count.
-    keys: [(u64, u64); COUNT],
+    table: [[u64; KNOWN_BY]; 256],
+    /// What each phrase is known by.
+    marks: [Mark; COUNT],
     /// Each phrase with its list and its number there.
     all: [(&'static str, u8, u8); COUNT],
 }
 
-/// So many bytes tell whether a phrase may begin here.
-const BEGINNING: usize = 4;
+/// So many bytes tell whether a phrase may be here.
+const KNOWN_BY: usize = 4;
+
+/// What a phrase is known by: the bytes from its rarest on.
+#[derive(Clone, Copy)]
+struct Mark {
+    /// Up to eight of them as one number.
+    key: u64,
+    /// Which bits of that number there are.
+    bits: u64,
+    /// How far into the phrase they begin.
+    offset: usize,
+}
 
 /// How many phrases there are.
 pub(crate) const fn count_of(lists: &[&[&str]]) -> usize {
@@ -53,25 +64,25 @@ impl<const COUNT: usize> Phrases<COUNT> {
 
     /// The lists by their numbers. A phrase has at least two bytes.
     pub(crate) const fn of(lists: &[&[&'static str]]) -> Self {
-        let mut table = [[0; BEGINNING]; 256];
-        let mut keys = [(0, 0); COUNT];
+        let mut table = [[0; KNOWN_BY]; 256];
+        let mut marks = [Mark { key: 0, bits: 0, offset: 0 }; COUNT];
         let mut all = [("", 0, 0); COUNT];
         let (mut at, mut list) = (0, 0);
         while list < lists.len() {
             let mut phrase = 0;
             while phrase < lists[list].len() {
                 let text = lists[list][phrase];
-                mark(&mut table, text.as_bytes(), 1 << (at / Self::SHARED));
-                keys[at] = key(text.as_bytes());
+                marks[at] = Mark::of(text.as_bytes());
+                marks[at].enter(&mut table, 1 << (at / Self::SHARED));
                 all[at] = (text, small(list), small(phrase));
                 (at, phrase) = (at + 1, phrase + 1);
             }
             list += 1;
         }
-        Self { table, keys, all }
+        Self { table, marks, all }
     }
 
-    /// Calls back for every place where a phrase begins, in order.
+    /// Calls back for every place where a phrase is; those of one phrase, and those that do not overlap, come in order.
     pub(crate) fn each(&self, low: &str, mut found: impl FnMut(Hit)) {
         let text = low.as_bytes();
         let mut scan = Scan::default();
@@ -86,76 +97,116 @@ impl<const COUNT: usize> Phrases<COUNT> {
             }
         }
         // A short phrase may end the text: what follows is as good as any byte.
-        for (at, byte) in rest.iter().chain(&[0; BEGINNING - 2]).enumerate() {
+        for (at, byte) in rest.iter().chain(&[0; KNOWN_BY - PHRASE_BYTES_MIN]).enumerate() {
             let buckets = scan.next(&self.table[usize::from(*byte)]);
             self.compare(text, text.len() - rest.len() + at, buckets, &mut found);
         }
     }
 
-    /// Compares the phrases of some buckets with what begins three bytes before `at`.
+    /// Compares the phrases of some buckets, the marks of which may begin three bytes before `at`.
     #[inline]
     fn compare(&self, text: &[u8], at: usize, mut buckets: u64, found: &mut impl FnMut(Hit)) {
         if buckets == 0 {
             return;
         }
-        let start = at - (BEGINNING - 1);
-        let rest = &text[start..];
+        let marked = at - (KNOWN_BY - 1);
+        let rest = &text[marked..];
         let here =
-            rest.first_chunk().map_or_else(|| key(rest).0, |eight| u64::from_le_bytes(*eight));
+            rest.first_chunk().map_or_else(|| number(rest).0, |eight| u64::from_le_bytes(*eight));
         while buckets != 0 {
             let first = buckets.trailing_zeros() as usize * Self::SHARED;
             buckets &= buckets - 1;
             for at in first..(first + Self::SHARED).min(COUNT) {
-                let (key, bits) = self.keys[at];
-                let (phrase, list, number) = self.all[at];
-                let end = start + phrase.len();
-                if here & bits == key && text.get(start..end) == Some(phrase.as_bytes()) {
-                    found(Hit { list: usize::from(list), phrase: usize::from(number), start, end });
+                let Mark { key, bits, offset } = self.marks[at];
+                if here & bits == key
+                    && let Some(start) = marked.checked_sub(offset)
+                {
+                    let (phrase, list, number) = self.all[at];
+                    let end = start + phrase.len();
+                    if text.get(start..end) == Some(phrase.as_bytes()) {
+                        let (list, phrase) = (usize::from(list), usize::from(number));
+                        found(Hit { list, phrase, start, end });
+                    }
                 }
             }
         }
     }
 }
 
-/// The buckets that are still open one, two and three bytes after a beginning.
+/// The buckets that are still open one, two and three bytes after the beginning of a mark.
 #[derive(Default)]
-struct Scan([u64; BEGINNING - 1]);
+struct Scan([u64; KNOWN_BY - 1]);
 
 impl Scan {
-    /// The buckets of which a phrase may have begun three bytes ago.
+    /// The buckets of which a mark may have begun three bytes ago.
     #[inline]
-    fn next(&mut self, row: &[u64; BEGINNING]) -> u64 {
+    fn next(&mut self, row: &[u64; KNOWN_BY]) -> u64 {
         let [one, two, three] = self.0;
         self.0 = [row[0], one & row[1], two & row[2]];
         three & row[3]
     }
 }
 
-const fn mark(table: &mut [[u64; BEGINNING]; 256], text: &[u8], bucket: u64) {
-    assert!(text.len() >= 2, "a phrase of one letter is everywhere");
-    let mut place = 0;
-    while place < BEGINNING {
-        let mut byte = 0;
-        while byte < table.len() {
-            if place >= text.len() || text[place] as usize == byte {
-                table[byte][place] |= bucket;
+/// A shorter phrase would be everywhere.
+const PHRASE_BYTES_MIN: usize = 2;
+
+impl Mark {
+    const fn of(phrase: &[u8]) -> Self {
+        assert!(phrase.len() >= PHRASE_BYTES_MIN, "the phrase is too short");
+        let (mut offset, mut at) = (0, 1);
+        while at + KNOWN_BY <= phrase.len() {
+            if commonness(phrase, at) < commonness(phrase, offset) {
+                offset = at;
             }
-            byte += 1;
+            at += 1;
         }
-        place += 1;
+        let (_, marked) = phrase.split_at(offset);
+        let (key, bits) = number(marked);
+        Self { key, bits, offset }
+    }
+
+    /// Where the mark has fewer than four bytes, any byte will do.
+    const fn enter(self, table: &mut [[u64; KNOWN_BY]; 256], bucket: u64) {
+        let mut place = 0;
+        while place < KNOWN_BY {
+            let mut byte = 0;
+            while byte < table.len() {
+                let is_any = self.bits >> (8 * place) == 0;
+                if is_any || self.key.to_le_bytes()[place] as usize == byte {
+                    table[byte][place] |= bucket;
+                }
+                byte += 1;
+            }
+            place += 1;
+        }
     }
 }
 
+/// How often the four bytes from here on are met, roughly.
+const fn commonness(phrase: &[u8], from: usize) -> usize {
+    const FROM_RARE_TO_COMMON: &[u8] = b"zqxjkvbpygfwmucldrhsnioate ";
+    let (mut sum, mut at) = (0, from);
+    while at < from + KNOWN_BY && at < phrase.len() {
+        let mut rank = 0;
+        while rank < FROM_RARE_TO_COMMON.len() && FROM_RARE_TO_COMMON[rank] != phrase[at] {
+            rank += 1;
+        }
+        sum += rank % FROM_RARE_TO_COMMON.len(); // what is not in the list is rare
+        at += 1;
+    }
+    sum
+}
+
 /// The first eight bytes as a number, and which bits of it there are.
-const fn key(text: &[u8]) -> (u64, u64) {
-    let (mut key, mut bits) = (0, 0);
+const fn number(text: &[u8]) -> (u64, u64) {
+    let (mut number, mut bits) = (0, 0);
     let mut at = 0;
     while at < text.len() && at < size_of::<u64>() {
-        key |= (text[at] as u64) << (8 * at);
+        number |= (text[at] as u64) << (8 * at);
         bits |= 0xff << (8 * at);
         at += 1;
     }
-    (key, bits)
+    (number, bits)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "checked")]
@@ -206,6 +257,7 @@ mod tests {
         }
         let mut hits = Vec::new();
         phrases.each(text, |hit| hits.push(hit));
+        hits.sort_by_key(|hit| (hit.start, hit.list, hit.phrase));
         assert_eq!(hits, expected, "{text:?}");
     }
 

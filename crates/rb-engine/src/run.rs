@@ -411,7 +411,8 @@ impl Run {
     fn voices(&self) -> Vec<&Reading> {
         let mut voices = ranked(&self.latest, &self.panel);
         let watches = |suite: Suite| self.panel.monitors().any(|monitor| monitor.suite == suite);
-        if self.rules.config.voices == Voices::Semantic && watches(Suite::Semantic) {
+        let chosen = !voices.is_empty() && self.rules.config.voices == Voices::Semantic;
+        if chosen && watches(Suite::Semantic) {
             voices.retain(|reading| reading.monitor.suite == Suite::Semantic);
         }
         voices

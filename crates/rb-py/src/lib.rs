@@ -26,6 +26,12 @@ mod suite;
 /// Python's texts as UTF-8.
 mod text;
 
+use mimalloc::MiMalloc;
+
+/// A step is some hundred small texts; the system's allocator costs a few microseconds more with each. Python keeps its own.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
 /// The engine of ReasonBlocks.
 #[pyo3::pymodule(name = "_engine")]
 mod module {

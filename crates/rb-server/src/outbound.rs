@@ -35,7 +35,9 @@ where
     tcp.set_nodelay(true); // the end of a request must not wait for the answer to its beginning
     tcp.set_connect_timeout(Some(CONNECTS_WITHIN));
     tcp.enforce_http(false);
-    let connector = secured.https_or_http().enable_http1().enable_http2().wrap_connector(tcp);
+    // Not HTTP/2, though providers have it: the client would keep to one connection, which takes a hundred calls or so at a
+    // time, and an agent would wait until another one's answer has ended.
+    let connector = secured.https_or_http().enable_http1().wrap_connector(tcp);
     Client::builder(TokioExecutor::new()).build(connector)
 }
 

@@ -203,55 +203,69 @@ fn ends_with_complaint(rest: &str) -> bool {
         .any(|word| rest.contains(word))
 }
 
+/// How refusals begin.
+const REFUSALS: [&str; 41] = [
+    "Error",
+    "ERROR",
+    "error",
+    "Failed to",
+    "Failed:",
+    "Could not",
+    "Couldn't",
+    "Cannot ",
+    "Can't ",
+    "Unable to",
+    "Invalid ",
+    "Unknown tool",
+    "Unknown action",
+    "Tool not found",
+    "No such ",
+    "Permission denied",
+    "Timed out",
+    "Timeout",
+    "Request failed",
+    "Access denied",
+    "Unauthorized",
+    "Forbidden",
+    "Not found",
+    "404 ",
+    "403 ",
+    "500 ",
+    "401 ",
+    "429 ",
+    "502 ",
+    "503 ",
+    "File not found",
+    "Exception",
+    "Tool execution failed",
+    "Command timed out",
+    "Command failed",
+    "The command timed out",
+    "InputValidationError",
+    "<tool_use_error>",
+    "String to replace not found",
+    "No replacement was performed",
+    "Input validation error",
+];
+
+/// The first bytes of those.
+const BEGINS_A_REFUSAL: [bool; 256] = {
+    let mut begins = [false; 256];
+    let mut at = 0;
+    while at < REFUSALS.len() {
+        begins[REFUSALS[at].as_bytes()[0] as usize] = true;
+        at += 1;
+    }
+    begins
+};
+
 /// A whole answer that begins like a refusal. Meant for the first line of a short answer of a tool.
 pub(super) fn is_refusal(line: &str) -> bool {
     let line = bare(line).trim_start_matches(['[', '(', '*', '❌', ' ']);
-    let starts = [
-        "Error",
-        "ERROR",
-        "error",
-        "Failed to",
-        "Failed:",
-        "Could not",
-        "Couldn't",
-        "Cannot ",
-        "Can't ",
-        "Unable to",
-        "Invalid ",
-        "Unknown tool",
-        "Unknown action",
-        "Tool not found",
-        "No such ",
-        "Permission denied",
-        "Timed out",
-        "Timeout",
-        "Request failed",
-        "Access denied",
-        "Unauthorized",
-        "Forbidden",
-        "Not found",
-        "404 ",
-        "403 ",
-        "500 ",
-        "401 ",
-        "429 ",
-        "502 ",
-        "503 ",
-        "File not found",
-        "Exception",
-        "Tool execution failed",
-        "Command timed out",
-        "Command failed",
-        "The command timed out",
-        "InputValidationError",
-        "<tool_use_error>",
-        "String to replace not found",
-        "No replacement was performed",
-        "Input validation error",
-    ];
-    let Some(start) = starts.iter().find(|start| line.starts_with(**start)) else {
-        return is_denial(line);
-    };
+    // The cheap look first: most lines do not even begin with such a letter.
+    let first = line.as_bytes().first().filter(|first| BEGINS_A_REFUSAL[usize::from(**first)]);
+    let start = first.and_then(|_| REFUSALS.iter().find(|start| line.starts_with(**start)));
+    let Some(start) = start else { return is_denial(line) };
     // `Errors found: 0` and `error_count = 0` are reports of success, `Error handling` a heading.
     let rest = &line[start.len()..];
     match *start {
