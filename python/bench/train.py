@@ -84,7 +84,7 @@ def watched(run: int) -> bool:
         for end in range(1, len(messages) + 1, 2):
             decision = session.begin(follower.new_steps(messages[:end]), model_id="claude-sonnet-4-5")
             answer = answer_of(messages[end : end + 1])
-            session.end_step(decision, tool_calls=answer[0] if answer else [], latency_ms=900.0)
+            session.end(decision, answer, latency_ms=900.0)
     if session.failures:
         raise SystemExit("the session failed: what was not run is laid out as if nobody needed it")
     return any(entry.injections for entry in session.step_log)

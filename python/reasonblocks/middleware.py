@@ -38,7 +38,6 @@ RUNS_MAX = 256
 """Runs that were begun and never ended, because their model raised, are forgotten beyond this many."""
 
 _CLAUDE = ("claude", "anthropic", "sonnet", "opus", "haiku")
-_NO_ANSWER: tuple[list[str], None, int, int, int, int] = ([], None, 0, 0, 0, 0)
 
 
 class WatchedState(AgentState[Any]):
@@ -261,18 +260,8 @@ class _WatchedRun:
                 response = response.model_response
             messages = getattr(response, "result", None)
             answer = answer_of([response] if messages is None else messages)
-            calls, words, tokens, input_tokens, output_tokens, cache_read_tokens = answer or _NO_ANSWER
-            self.session.end_step(
-                decision,
-                model_id=self._model_id if request.model is self._model else model_id_of(request.model),
-                tokens=tokens,
-                input_tokens=input_tokens,
-                output_tokens=output_tokens,
-                cache_read_tokens=cache_read_tokens,
-                tool_calls=calls,
-                latency_ms=latency_ms,
-                answer=words,
-            )
+            model_id = self._model_id if request.model is self._model else model_id_of(request.model)
+            self.session.end(decision, answer, model_id=model_id, latency_ms=latency_ms)
             if self._placement == "tail" and decision.fragment and self.session.is_steered:
                 self._keep(request.messages)
         except Exception:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Protocol
 
-from reasonblocks._engine import Ask, Plan, Rules, Run, Step, StepLogEntry
+from reasonblocks._engine import Answer, Ask, Plan, Rules, Run, Step, StepLogEntry
 from reasonblocks.lookup import Library
 from reasonblocks.telemetry import Telemetry
 from reasonblocks.types import STATES, FSMState
@@ -103,7 +103,7 @@ class SteeringSession:
         self._telemetry = telemetry
         self._untold: list[Step] = []
         self._rows = 0
-        self._answer: str | None = None
+        self._answer: Answer | None = None
         self._started = False
         self._outcome: str | None = None
         self._finished: str | None = None
@@ -256,26 +256,29 @@ class SteeringSession:
 
         `answer` is what the model said; where it asked for no tool, that is the last step of the run.
         """
+        words = answer if answer and not tool_calls else None
+        counts = (tokens, input_tokens, output_tokens, cache_read_tokens)
+        try:
+            answered = Answer(tool_calls or [], words, *counts)
+        except Exception:
+            self._failed("a record")
+            return None
+        return self.end(decision, answered, model_id=model_id, latency_ms=latency_ms)
+
+    def end(
+        self, decision: StepDecision, answer: Answer | None, *, model_id: str = "", latency_ms: float | None = None
+    ) -> StepLogEntry | None:
+        """Do the same for an answer that was read already."""
         if decision.plan is None:
             return None
         if latency_ms is None:
             latency_ms = (time.perf_counter() - decision.begun) * 1e3
         try:
-            entry = self._run.record(
-                decision.plan,
-                time.time(),
-                model_id,
-                tool_calls or [],
-                tokens,
-                input_tokens,
-                output_tokens,
-                cache_read_tokens,
-                latency_ms,
-            )
+            entry = self._run.record(decision.plan, answer, time.time(), model_id, latency_ms)
         except Exception:
             self._failed("a record")
             return None
-        self._answer = answer if answer and not tool_calls else None
+        self._answer = answer
         self.step_log.append(entry)
         decision.entry, decision.plan = entry, None
         if self._telemetry is not None:
@@ -323,12 +326,13 @@ class SteeringSession:
         steps, self._untold = self._untold, []
         if self._telemetry is None:
             return
-        if steps and steps[-1].thought == self._answer:
+        words = self._answer.words if self._answer is not None else None
+        if steps and steps[-1].thought == words:
             steps.pop()
         for step in steps:
             self._tell_row(_row(step))
-        if self._answer is not None:
-            step = Step(self._answer)
+        if words:
+            step = Step(words)
             ask = self._run.before_model([step])
             self._tell_row(
                 _row(step) | {"monitors_fired": ask.fired, "metadata": {"fsm_state": ask.state, "is_answer": True}}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolMessage
 
-from reasonblocks._engine import Follower, answer_of
+from reasonblocks._engine import Answer, Follower, answer_of
 
 
 def ai(text: Any, *calls: tuple[str, Any], id: str | None = None) -> AIMessage:
@@ -119,8 +119,8 @@ def test_two_threads_may_look_at_once():
 @pytest.mark.parametrize(
     ("message", "answer"),
     [
-        (AIMessage(content="done"), ([], "done", 0, 0, 0, 0)),
-        (ai("look", ("a", "1"), ("b", "2")), (["a", "b"], None, 0, 0, 0, 0)),
+        (AIMessage(content="done"), Answer([], "done")),
+        (ai("look", ("a", "1"), ("b", "2")), Answer(["a", "b"])),
         (
             AIMessage(
                 content="",
@@ -131,7 +131,7 @@ def test_two_threads_may_look_at_once():
                     "input_token_details": {"cache_read": 5},
                 },
             ),
-            ([], "", 10, 7, 3, 5),
+            Answer([], "", 10, 7, 3, 5),
         ),
         (HI, None),
     ],
@@ -144,4 +144,4 @@ def test_an_answer_says_what_was_asked_for_and_what_it_cost(message, answer):
 def test_counts_that_no_call_can_have_count_for_nothing():
     odd = AIMessage(content="done")
     odd.usage_metadata = {"total_tokens": -1, "input_tokens": None, "input_token_details": None}
-    assert answer_of([odd]) == ([], "done", 0, 0, 0, 0)
+    assert answer_of([odd]) == Answer([], "done")

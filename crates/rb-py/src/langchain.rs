@@ -8,8 +8,9 @@ use std::sync::{Mutex, MutexGuard};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PySequence, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PySequence, PyString};
 
+use crate::answer::Answer;
 use crate::step::Step;
 use crate::text::utf8;
 
@@ -92,26 +93,35 @@ impl Follower {
     }
 }
 
-/// What a model answered: the tools it asked for, its words where it asked for none, and the tokens in all, read,
-/// written and read from the cache. `None` where no message of a model is in it.
+/// What a model answered. `None` where no message of a model is in it.
 #[pyfunction]
-#[pyo3(signature = (messages: "object") -> "tuple[list[str], str | None, int, int, int, int] | None")]
-pub(crate) fn answer_of<'py>(
-    messages: &Bound<'py, PySequence>,
-) -> PyResult<Option<Bound<'py, PyTuple>>> {
+#[pyo3(signature = (messages: "object"))]
+pub(crate) fn answer_of(messages: &Bound<'_, PySequence>) -> PyResult<Option<Answer>> {
     let py = messages.py();
     for at in 0..messages.len()? {
         let message = messages.get_item(at)?;
         if author(&message)? != Author::Model {
             continue;
         }
-        let calls = PyList::empty(py);
+        let mut tool_calls = Vec::new();
         for call in message.getattr(intern!(py, "tool_calls"))?.try_iter()? {
-            calls.append(call?.get_item(intern!(py, "name"))?)?;
+            let name = call?.get_item(intern!(py, "name"))?;
+            tool_calls.push(utf8(name.cast()?)?.into_owned());
         }
-        let words = if calls.is_empty() { Some(text_of(&message)?) } else { None };
-        let [total, input, output, cached] = tokens(&message)?;
-        return (calls, words, total, input, output, cached).into_pyobject(py).map(Some);
+        let words = if tool_calls.is_empty() {
+            Some(utf8(&text_of(&message)?)?.into_owned())
+        } else {
+            None
+        };
+        let [tokens, input_tokens, output_tokens, cache_read_tokens] = tokens(&message)?;
+        return Ok(Some(Answer {
+            tool_calls,
+            words,
+            tokens,
+            input_tokens,
+            output_tokens,
+            cache_read_tokens,
+        }));
     }
     Ok(None)
 }

@@ -3,6 +3,8 @@
 //! Thin on purpose. Each file turns Python values into the engine's and back; what is decided is decided in `rb-engine`.
 //! The type stubs of the package are written from these signatures by `maturin generate-stubs`, and a test compares them.
 
+/// What a model answered.
+mod answer;
 /// Names of what the package is built from.
 mod catalogue;
 /// What one model call left behind.
@@ -42,6 +44,8 @@ mod module {
     #[pymodule_export]
     const DEFAULT_FIRE_THRESHOLD: f64 = rb_engine::monitors::DEFAULT_FIRE_THRESHOLD;
 
+    #[pymodule_export]
+    use crate::answer::Answer;
     #[pymodule_export]
     use crate::catalogue::{monitors, profile_weights};
     #[pymodule_export]

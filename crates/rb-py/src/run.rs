@@ -9,13 +9,12 @@ use std::sync::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
-use rb_engine::budget::Usage;
 use rb_engine::guidance::{Found, Query as EngineQuery};
 use rb_engine::monitors::Reading as EngineReading;
-use rb_engine::record::Reply;
 use rb_engine::run::{Ask as EngineAsk, Plan as EnginePlan, Run as EngineRun, Stop};
 use rb_engine::verdict::Verdict;
 
+use crate::answer::Answer;
 use crate::entry::StepLogEntry;
 use crate::patterns::found;
 use crate::rules::Rules;
@@ -140,32 +139,18 @@ impl Run {
     }
 
     /// Third stage, after the model has answered: what was planned has happened and counts.
-    #[pyo3(signature = (
-        plan, timestamp = 0.0, model_id = None, tool_calls = vec![], tokens = 0, input_tokens = 0, output_tokens = 0,
-        cache_read_tokens = 0, latency_ms = 0.0,
-    ))]
-    #[expect(clippy::too_many_arguments, reason = "each has a default in Python")]
+    #[pyo3(signature = (plan, answer = None, timestamp = 0.0, model_id = None, latency_ms = 0.0))]
     fn record(
         &self,
         plan: &Plan,
+        answer: Option<&Answer>,
         timestamp: f64,
         model_id: Option<String>,
-        tool_calls: Vec<String>,
-        tokens: i64,
-        input_tokens: i64,
-        output_tokens: i64,
-        cache_read_tokens: i64,
         latency_ms: f64,
     ) -> PyResult<StepLogEntry> {
-        // Some hosts say -1 where they do not know.
-        let [tokens, input, output, cache_read] =
-            [tokens, input_tokens, output_tokens, cache_read_tokens]
-                .map(|count| u64::try_from(count).unwrap_or(0));
         let plan = take(&plan.inner, "this `Plan` has been recorded already; plan again")?;
         let composite = plan.ask().assessment.composite;
-        let usage = Usage { cache_read, ..Usage::new(input, output) };
-        let usage = Usage { total: tokens.max(usage.total), ..usage };
-        let reply = Reply { at_ms: None, tool_calls, usage, latency_ms: Some(latency_ms) };
+        let reply = answer.unwrap_or(&Answer::default()).as_engine(latency_ms);
         let mut record = self.with(|run| run.record(plan, reply))?;
         if let Some(model_id) = model_id.filter(|id| !id.is_empty()) {
             record.model_id = model_id;
