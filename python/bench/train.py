@@ -83,7 +83,7 @@ def watched(run: int) -> bool:
     with SteeringSession(task="Fix the session expiry.") as session:
         for end in range(1, len(messages) + 1, 2):
             decision = session.begin(follower.new_steps(messages[:end]), model_id="claude-sonnet-4-5")
-            answer = answer_of(messages[end : end + 1])
+            answer = answer_of(SimpleNamespace(result=messages[end : end + 1]))
             session.end(decision, answer, latency_ms=900.0)
     if session.failures:
         raise SystemExit("the session failed: what was not run is laid out as if nobody needed it")

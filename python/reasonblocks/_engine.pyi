@@ -5,7 +5,7 @@ The engine of ReasonBlocks.
 from _typeshed import SupportsGetItem
 from typing import Final, SupportsFloat, SupportsIndex, final
 
-__all__ = ["DEFAULT_FIRE_THRESHOLD", "VERSION", "Ask", "Follower", "Plan", "Query", "Reading", "Rules", "Run", "Step", "StepLogEntry", "TextIndex", "answer_of", "compress_tool_output", "embed", "heuristic_scores", "monitors", "profile_weights", "render_pattern", "score_step", "similarity"]
+__all__ = ["DEFAULT_FIRE_THRESHOLD", "VERSION", "Answer", "Ask", "Follower", "Plan", "Query", "Reading", "Rules", "Run", "Step", "StepLogEntry", "TextIndex", "answer_of", "compress_tool_output", "embed", "heuristic_scores", "monitors", "profile_weights", "render_pattern", "score_step", "similarity"]
 
 DEFAULT_FIRE_THRESHOLD: Final[float]
 """
@@ -16,6 +16,46 @@ VERSION: Final[str]
 """
 The version of the engine and of the package.
 """
+
+@final
+class Answer:
+    """
+    What a model answered.
+    """
+    def __eq__(self, value: object, /) -> bool: ...
+    def __ne__(self, value: object, /) -> bool: ...
+    def __new__(cls, /, tool_calls: SupportsGetItem[int, str] = ..., words: str | None = None, tokens: SupportsIndex = 0, input_tokens: SupportsIndex = 0, output_tokens: SupportsIndex = 0, cache_read_tokens: SupportsIndex = 0) -> Answer: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def cache_read_tokens(self, /) -> int:
+        """
+        Tokens read from the provider's cache, where known.
+        """
+    @property
+    def input_tokens(self, /) -> int:
+        """
+        Tokens read, where known.
+        """
+    @property
+    def output_tokens(self, /) -> int:
+        """
+        Tokens written, where known.
+        """
+    @property
+    def tokens(self, /) -> int:
+        """
+        Tokens in all.
+        """
+    @property
+    def tool_calls(self, /) -> list[str]:
+        """
+        The tools it asked for.
+        """
+    @property
+    def words(self, /) -> str | None:
+        """
+        Its words, where it asked for none.
+        """
 
 @final
 class Ask:
@@ -203,7 +243,7 @@ class Run:
         """
         Second stage: takes what was found for `Ask.queries`, tier by tier, and the model about to be called.
         """
-    def record(self, /, plan: Plan, timestamp: SupportsFloat | SupportsIndex = 0.0, model_id: str | None = None, tool_calls: SupportsGetItem[int, str] = ..., tokens: SupportsIndex = 0, input_tokens: SupportsIndex = 0, output_tokens: SupportsIndex = 0, cache_read_tokens: SupportsIndex = 0, latency_ms: SupportsFloat | SupportsIndex = 0.0) -> StepLogEntry:
+    def record(self, /, plan: Plan, answer: Answer | None = None, timestamp: SupportsFloat | SupportsIndex = 0.0, model_id: str | None = None, latency_ms: SupportsFloat | SupportsIndex = 0.0) -> StepLogEntry:
         """
         Third stage, after the model has answered: what was planned has happened and counts.
         """
@@ -384,10 +424,9 @@ class TextIndex:
         The nearest texts with a similarity of at least `score_threshold`, the best first: numbers and similarities.
         """
 
-def answer_of(messages: "object") -> "tuple[list[str], str | None, int, int, int, int] | None":
+def answer_of(response: "object") -> Answer | None:
     """
-    What a model answered: the tools it asked for, its words where it asked for none, and the tokens in all, read,
-    written and read from the cache. `None` where no message of a model is in it.
+    What a model answered: a response of LangChain's, or one message. `None` where no message of a model is in it.
     """
 
 def compress_tool_output(content: str, *, threshold_chars: SupportsIndex = 1800, head_chars: SupportsIndex = 900, tail_chars: SupportsIndex = 700) -> str:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from langchain.agents.middleware.types import (
     AgentMiddleware,
     AgentState,
-    ExtendedModelResponse,
     ModelRequest,
     ModelResponse,
     PrivateStateAttr,
@@ -153,7 +152,8 @@ class ReasonBlocksMiddleware(AgentMiddleware[WatchedState, Any, Any]):
         decision = run.session.begin(steps, model_id=model_id)
         if decision.stop:
             return _stopped(decision.stop)
-        steered = run.steered(request, decision)
+        is_due = decision.fragment or decision.model_override or run.is_always_due
+        steered = run.steered(request, decision) if is_due else request
         begun = time.perf_counter()
         response = handler(steered)
         run.took_place(decision, response, steered, begun)
@@ -170,7 +170,8 @@ class ReasonBlocksMiddleware(AgentMiddleware[WatchedState, Any, Any]):
         decision = await run.session.abegin(steps, model_id=model_id)
         if decision.stop:
             return _stopped(decision.stop)
-        steered = run.steered(request, decision)
+        is_due = decision.fragment or decision.model_override or run.is_always_due
+        steered = run.steered(request, decision) if is_due else request
         begun = time.perf_counter()
         response = await handler(steered)
         run.took_place(decision, response, steered, begun)
@@ -195,7 +196,7 @@ class ReasonBlocksMiddleware(AgentMiddleware[WatchedState, Any, Any]):
         try:
             state: Any = request.state or {}
             key = state.get("reasonblocks_run", "")
-            return self._runs.get(key) or self._begin(key, request.messages)
+            return self._runs[key] if key in self._runs else self._begin(key, request.messages)
         except Exception:
             logger.exception("the run could not be begun; this call is not watched")
             return None
@@ -211,6 +212,8 @@ class _WatchedRun:
         self._follower = follower
         self._placement = placement
         self._models = models
+        self.is_always_due = False
+        """Whether requests are changed even where there is nothing new to say."""
         self._kept: dict[str, list[HumanMessage]] = {}
         self._model: Any = None
         self._model_id = ""
@@ -223,6 +226,7 @@ class _WatchedRun:
                 self._model = request.model
                 self._model_id = model_id_of(request.model)
                 self._is_claude = _is_claude(self._model_id)
+                self.is_always_due = self._is_claude or bool(self._kept)
             return self._follower.new_steps(request.messages), self._model_id
         except Exception:
             logger.exception("the messages could not be read; this step is not watched")
@@ -230,8 +234,7 @@ class _WatchedRun:
 
     def steered(self, request: ModelRequest[Any], decision: StepDecision) -> ModelRequest[Any]:
         """Give the request with model and guidance as decided; as it came, if anything goes wrong."""
-        is_due = decision.fragment or decision.model_override or self._kept or self._is_claude
-        if not is_due or not self.session.is_steered:
+        if not self.session.is_steered:
             return request
         try:
             changes: dict[str, Any] = {}
@@ -256,10 +259,7 @@ class _WatchedRun:
         """Record an answered call. Never raises."""
         latency_ms = (time.perf_counter() - begun) * 1e3
         try:
-            if isinstance(response, ExtendedModelResponse):
-                response = response.model_response
-            messages = getattr(response, "result", None)
-            answer = answer_of([response] if messages is None else messages)
+            answer = answer_of(response)
             model_id = self._model_id if request.model is self._model else model_id_of(request.model)
             self.session.end(decision, answer, model_id=model_id, latency_ms=latency_ms)
             if self._placement == "tail" and decision.fragment and self.session.is_steered:
@@ -282,6 +282,7 @@ class _WatchedRun:
             before = next((m for m in reversed(messages[:-1]) if not _is_ours(m)), None)
             if before is not None:
                 self._kept.setdefault(_key(before), []).append(messages[-1])
+                self.is_always_due = True
 
 
 class _Models:

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import pytest
+from langchain.agents.middleware.types import ExtendedModelResponse, ModelResponse
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolMessage
 
 from reasonblocks._engine import Answer, Follower, answer_of
@@ -84,7 +85,7 @@ def test_of_a_rewritten_history_only_the_newest_turn_is_new():
 
 def test_what_is_no_message_is_passed_over():
     assert seen([{"role": "user"}, HI, 7, ai("done")]) == [("done", None, "", "", False, "")]
-    assert answer_of([{"role": "user"}]) is None
+    assert answer_of({"role": "user"}) is None
     with pytest.raises(TypeError):
         Follower().new_steps(7)
 
@@ -137,11 +138,12 @@ def test_two_threads_may_look_at_once():
     ],
 )
 def test_an_answer_says_what_was_asked_for_and_what_it_cost(message, answer):
-    assert answer_of([message]) == answer
-    assert answer_of([HI, message]) == answer
+    response = ModelResponse(result=[HI, message])
+    for given in (message, ModelResponse(result=[message]), response, ExtendedModelResponse(model_response=response)):
+        assert answer_of(given) == answer
 
 
 def test_counts_that_no_call_can_have_count_for_nothing():
     odd = AIMessage(content="done")
     odd.usage_metadata = {"total_tokens": -1, "input_tokens": None, "input_token_details": None}
-    assert answer_of([odd]) == Answer([], "done")
+    assert answer_of(odd) == Answer([], "done")

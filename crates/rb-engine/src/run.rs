@@ -20,7 +20,7 @@ use crate::record::{
 };
 use crate::rules::{Rules, Voices};
 use crate::step::Step;
-use crate::text::{head, shown, tail};
+use crate::text::{shown_line, tail};
 use crate::verdict::Verdict;
 
 /// How many thoughts back an E1 or E2 look-up describes the situation.
@@ -213,17 +213,24 @@ impl Run {
     /// turns, several where the model asked for several tools at once.
     pub fn before_model(&mut self, new_steps: &[Step<'_>]) -> Ask {
         self.observe(new_steps, None);
-        self.ask()
+        self.ask(true)
+    }
+
+    /// The first two stages at once, for a host that looks nothing up.
+    pub fn decide(&mut self, new_steps: &[Step<'_>], model_id: &str) -> Plan {
+        self.observe(new_steps, None);
+        self.plan(self.ask(false), Found::NOTHING, model_id)
     }
 
     /// First stage, where another engine has judged the same steps: its verdict stands in place of our own readings.
     /// Ours go on watching, so that a call for which no verdict could be had is judged by them.
     pub fn before_model_judged(&mut self, new_steps: &[Step<'_>], verdict: Verdict) -> Ask {
         self.observe(new_steps, Some(verdict));
-        self.ask()
+        self.ask(true)
     }
 
-    fn ask(&self) -> Ask {
+    fn ask(&self, looks_up: bool) -> Ask {
+        let query = |tier: Tier| if looks_up { self.query(tier) } else { None };
         let state = self.fsm.state();
         let call = self.calls;
         let mut ask = Ask {
@@ -243,7 +250,7 @@ impl Run {
         }
         if call == 0 {
             // Standing rules first, and nothing else: there is nothing to judge yet.
-            ask.queries.extend(self.query(Tier::E3));
+            ask.queries.extend(query(Tier::E3));
             return ask;
         }
         ask.advice.extend(self.monitor_advice(state));
@@ -253,9 +260,7 @@ impl Run {
         if state == State::Fast {
             ask.skipped_reason = Some(SKIPPED_IN_FAST);
         } else {
-            ask.queries.extend(
-                [Tier::E3, Tier::E1, Tier::E2].into_iter().filter_map(|tier| self.query(tier)),
-            );
+            ask.queries.extend([Tier::E3, Tier::E1, Tier::E2].into_iter().filter_map(query));
         }
         ask
     }
@@ -471,24 +476,6 @@ impl Run {
     }
 }
 
-/// The beginning of a thought on one line.
-fn shown_line(thought: &str, chars_max: usize) -> String {
-    let mut line = String::with_capacity(2 * chars_max);
-    let mut chars = 0;
-    for word in thought.split_whitespace() {
-        if chars > chars_max {
-            break; // the gap after the last word does not count
-        }
-        let word = shown(word);
-        line.push_str(&word);
-        line.push(' ');
-        chars += word.chars().count() + 1;
-    }
-    line.pop(); // the last gap
-    line.truncate(head(&line, chars_max).len());
-    line
-}
-
 /// The readings that fired, the most serious first: by weight times score, then in the order of the table.
 fn ranked<'a>(assessment: &'a Assessment, panel: &Panel) -> Vec<&'a Reading> {
     let weight =
@@ -496,25 +483,4 @@ fn ranked<'a>(assessment: &'a Assessment, panel: &Panel) -> Vec<&'a Reading> {
     let mut fired: Vec<&Reading> = assessment.fired().collect();
     fired.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
     fired
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_begins_like_the_whole_thought() {
-        for thought in ["", "  one\n two ", "\u{1} a \u{1}b` \u{1} é", "word of é 字 \u{2} four "]
-        {
-            for times in 1..60 {
-                let thought = thought.repeat(times);
-                let whole = thought.split_whitespace().map(shown).collect::<Vec<_>>().join(" ");
-                assert_eq!(shown_line(&thought, 120), head(&whole, 120), "{thought:?}");
-            }
-        }
-        for len in 100..130 {
-            let thought = format!("{} {} more", "x".repeat(60), "y".repeat(len - 61));
-            assert_eq!(shown_line(&thought, 120), head(&thought, 120));
-        }
-    }
 }

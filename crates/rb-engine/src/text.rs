@@ -210,6 +210,24 @@ pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     line.into()
 }
 
+/// The beginning of a text on one line.
+pub(crate) fn shown_line(text: &str, chars_max: usize) -> String {
+    let mut line = String::with_capacity(2 * chars_max);
+    let mut chars = 0;
+    for word in text.split_whitespace() {
+        if chars > chars_max {
+            break; // the gap after the last word does not count
+        }
+        let word = shown(word);
+        line.push_str(&word);
+        line.push(' ');
+        chars += word.chars().count() + 1;
+    }
+    line.pop(); // the last gap
+    line.truncate(head(&line, chars_max).len());
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,5 +313,21 @@ mod tests {
         );
         assert_eq!((tail("éabc", 3), tail("éabc", 4), head("abé", 2)), ("abc", "éabc", "ab"));
         assert_eq!((tail("abc", 0), tail("é", 0), head("é", 0)), ("", "", ""));
+    }
+
+    #[test]
+    fn a_line_begins_like_the_whole_thought() {
+        for thought in ["", "  one\n two ", "\u{1} a \u{1}b` \u{1} é", "word of é 字 \u{2} four "]
+        {
+            for times in 1..60 {
+                let thought = thought.repeat(times);
+                let whole = thought.split_whitespace().map(shown).collect::<Vec<_>>().join(" ");
+                assert_eq!(shown_line(&thought, 120), head(&whole, 120), "{thought:?}");
+            }
+        }
+        for len in 100..130 {
+            let thought = format!("{} {} more", "x".repeat(60), "y".repeat(len - 61));
+            assert_eq!(shown_line(&thought, 120), head(&thought, 120));
+        }
     }
 }

@@ -93,37 +93,41 @@ impl Follower {
     }
 }
 
-/// What a model answered. `None` where no message of a model is in it.
+/// What a model answered: a response of LangChain's, or one message. `None` where no message of a model is in it.
 #[pyfunction]
-#[pyo3(signature = (messages: "object"))]
-pub(crate) fn answer_of(messages: &Bound<'_, PySequence>) -> PyResult<Option<Answer>> {
-    let py = messages.py();
-    for at in 0..messages.len()? {
-        let message = messages.get_item(at)?;
-        if author(&message)? != Author::Model {
-            continue;
+#[pyo3(signature = (response: "object"))]
+pub(crate) fn answer_of(response: &Bound<'_, PyAny>) -> PyResult<Option<Answer>> {
+    let py = response.py();
+    let mut messages = response.getattr_opt(intern!(py, "result"))?;
+    if messages.is_none()
+        && let Some(inner) = response.getattr_opt(intern!(py, "model_response"))?
+    {
+        messages = inner.getattr_opt(intern!(py, "result"))?;
+    }
+    let Some(messages) = messages else { return said_by_model(response) };
+    for message in messages.try_iter()? {
+        let answer = said_by_model(&message?)?;
+        if answer.is_some() {
+            return Ok(answer);
         }
-        let mut tool_calls = Vec::new();
-        for call in message.getattr(intern!(py, "tool_calls"))?.try_iter()? {
-            let name = call?.get_item(intern!(py, "name"))?;
-            tool_calls.push(utf8(name.cast()?)?.into_owned());
-        }
-        let words = if tool_calls.is_empty() {
-            Some(utf8(&text_of(&message)?)?.into_owned())
-        } else {
-            None
-        };
-        let [tokens, input_tokens, output_tokens, cache_read_tokens] = tokens(&message)?;
-        return Ok(Some(Answer {
-            tool_calls,
-            words,
-            tokens,
-            input_tokens,
-            output_tokens,
-            cache_read_tokens,
-        }));
     }
     Ok(None)
+}
+
+fn said_by_model(message: &Bound<'_, PyAny>) -> PyResult<Option<Answer>> {
+    let py = message.py();
+    if author(message)? != Author::Model {
+        return Ok(None);
+    }
+    let mut tool_calls = Vec::new();
+    for call in message.getattr(intern!(py, "tool_calls"))?.try_iter()? {
+        let name = call?.get_item(intern!(py, "name"))?;
+        tool_calls.push(utf8(name.cast()?)?.into_owned());
+    }
+    let words =
+        if tool_calls.is_empty() { Some(utf8(&text_of(message)?)?.into_owned()) } else { None };
+    let [tokens, input_tokens, output_tokens, cache_read_tokens] = tokens(message)?;
+    Ok(Some(Answer { tool_calls, words, tokens, input_tokens, output_tokens, cache_read_tokens }))
 }
 
 /// What has no such name is no message and is passed over.

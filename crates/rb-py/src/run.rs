@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
-use rb_engine::guidance::{Found, Query as EngineQuery};
+use rb_engine::guidance::Query as EngineQuery;
 use rb_engine::monitors::Reading as EngineReading;
 use rb_engine::run::{Ask as EngineAsk, Plan as EnginePlan, Run as EngineRun, Stop};
 use rb_engine::verdict::Verdict;
@@ -134,8 +134,9 @@ impl Run {
     /// Both stages at once, for a host that looks nothing up and asks no server.
     #[pyo3(signature = (steps: "list[Step]", model_id = ""))]
     fn decide(&self, steps: &Bound<'_, PyList>, model_id: &str) -> PyResult<Plan> {
-        let ask = self.ask(steps, None)?;
-        self.with(|run| run.plan(ask, Found::NOTHING, model_id)).map(Plan::of)
+        let steps = steps_of(steps)?;
+        let steps: Vec<_> = steps.iter().map(|step| step.get().as_engine()).collect();
+        self.with(|run| run.decide(&steps, model_id)).map(Plan::of)
     }
 
     /// Third stage, after the model has answered: what was planned has happened and counts.
@@ -196,8 +197,7 @@ impl Run {
 
 impl Run {
     fn ask(&self, steps: &Bound<'_, PyList>, verdict: Option<Verdict>) -> PyResult<EngineAsk> {
-        let steps: Vec<Bound<'_, Step>> =
-            steps.iter().map(Bound::cast_into).collect::<Result<_, _>>()?;
+        let steps = steps_of(steps)?;
         let steps: Vec<_> = steps.iter().map(|step| step.get().as_engine()).collect();
         self.with(|run| match verdict {
             Some(verdict) => run.before_model_judged(&steps, verdict),
@@ -298,6 +298,10 @@ impl Reading {
             if self.fired { ", fired" } else { "" }
         )
     }
+}
+
+fn steps_of<'py>(steps: &Bound<'py, PyList>) -> PyResult<Vec<Bound<'py, Step>>> {
+    Ok(steps.iter().map(Bound::cast_into).collect::<Result<_, _>>()?)
 }
 
 fn take<T>(value: &Mutex<Option<T>>, taken: &'static str) -> PyResult<T> {

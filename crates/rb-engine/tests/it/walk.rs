@@ -266,3 +266,25 @@ fn end_is_reached_and_never_left() {
     assert_eq!((late.fsm_state, late.injections.len()), (State::End, 0));
     assert_eq!(run.finish(), run.finish());
 }
+
+#[test]
+fn deciding_at_once_is_asking_and_finding_nothing() {
+    let mut apart = run(RulesConfig::default());
+    let mut at_once = run(RulesConfig::default());
+    let stuck = Step::thought("Hmm, maybe the cache is wrong. Not sure, the error is the same.")
+        .with_action("grep", Input::Text("expires_at"))
+        .with_observation("error: no such file");
+    for call in 0..12 {
+        let steps = if call == 0 { Vec::new() } else { vec![stuck] };
+        let ask = apart.before_model(&steps);
+        let plan = apart.plan(ask, Found::NOTHING, "claude-sonnet-4");
+        let same = at_once.decide(&steps, "claude-sonnet-4");
+        assert_eq!(
+            (&same.fragment, &same.route, same.stop),
+            (&plan.fragment, &plan.route, plan.stop)
+        );
+        assert!(same.ask().queries.is_empty(), "nobody looks anything up");
+        let reply = || Reply { usage: Usage::new(100, 10), ..Reply::default() };
+        assert_eq!(at_once.record(same, reply()), apart.record(plan, reply()), "call {call}");
+    }
+}
