@@ -152,7 +152,7 @@ class ReasonBlocksMiddleware(AgentMiddleware[WatchedState, Any, Any]):
         decision = run.session.begin(steps, model_id=model_id)
         if decision.stop:
             return _stopped(decision.stop)
-        is_due = decision.fragment or decision.model_override or run.is_always_due
+        is_due = decision.fragment or decision.model_override or run.kept or run.is_claude
         steered = run.steered(request, decision) if is_due else request
         begun = time.perf_counter()
         response = handler(steered)
@@ -170,7 +170,7 @@ class ReasonBlocksMiddleware(AgentMiddleware[WatchedState, Any, Any]):
         decision = await run.session.abegin(steps, model_id=model_id)
         if decision.stop:
             return _stopped(decision.stop)
-        is_due = decision.fragment or decision.model_override or run.is_always_due
+        is_due = decision.fragment or decision.model_override or run.kept or run.is_claude
         steered = run.steered(request, decision) if is_due else request
         begun = time.perf_counter()
         response = await handler(steered)
@@ -196,7 +196,7 @@ class ReasonBlocksMiddleware(AgentMiddleware[WatchedState, Any, Any]):
         try:
             state: Any = request.state or {}
             key = state.get("reasonblocks_run", "")
-            return self._runs[key] if key in self._runs else self._begin(key, request.messages)
+            return self._runs.get(key) or self._begin(key, request.messages)
         except Exception:
             logger.exception("the run could not be begun; this call is not watched")
             return None
@@ -212,12 +212,10 @@ class _WatchedRun:
         self._follower = follower
         self._placement = placement
         self._models = models
-        self.is_always_due = False
-        """Whether requests are changed even where there is nothing new to say."""
-        self._kept: dict[str, list[HumanMessage]] = {}
+        self.kept: dict[str, list[HumanMessage]] = {}
         self._model: Any = None
         self._model_id = ""
-        self._is_claude = False
+        self.is_claude = False
 
     def look(self, request: ModelRequest[Any]) -> tuple[list[Step], str]:
         """Give what happened since the last call, and which model is about to be called."""
@@ -225,8 +223,7 @@ class _WatchedRun:
             if request.model is not self._model:  # an agent mostly has one
                 self._model = request.model
                 self._model_id = model_id_of(request.model)
-                self._is_claude = _is_claude(self._model_id)
-                self.is_always_due = self._is_claude or bool(self._kept)
+                self.is_claude = _is_claude(self._model_id)
             return self._follower.new_steps(request.messages), self._model_id
         except Exception:
             logger.exception("the messages could not be read; this step is not watched")
@@ -246,7 +243,7 @@ class _WatchedRun:
                 if messages is not request.messages:
                     changes["messages"] = messages
             else:
-                is_claude = self._is_claude if model is None else _is_claude(model_id_of(model))
+                is_claude = self.is_claude if model is None else _is_claude(model_id_of(model))
                 system = _with_guidance(request, decision, is_claude)
                 if system is not request.system_message:
                     changes["system_message"] = system
@@ -269,20 +266,19 @@ class _WatchedRun:
 
     def _with_tail(self, messages: list[Any], fragment: str | None) -> list[Any]:
         """Guidance stays where it was first put, byte for byte, so that what was cached before it stays cached."""
-        if not self._kept and not fragment:
+        if not self.kept and not fragment:
             return messages
         woven: list[Any] = []
         for message in messages:
             woven.append(message)
-            woven += self._kept.get(_key(message), [])
+            woven += self.kept.get(_key(message), [])
         return [*woven, HumanMessage(content=fragment)] if fragment else woven
 
     def _keep(self, messages: list[Any]) -> None:
         if len(messages) >= 2:
             before = next((m for m in reversed(messages[:-1]) if not _is_ours(m)), None)
             if before is not None:
-                self._kept.setdefault(_key(before), []).append(messages[-1])
-                self.is_always_due = True
+                self.kept.setdefault(_key(before), []).append(messages[-1])
 
 
 class _Models:

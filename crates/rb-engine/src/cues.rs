@@ -115,12 +115,13 @@ impl Heard {
     }
 
     /// Listens to an answer. Of a long one only [`Cue::Failure`] and [`Cue::TestRun`] are heard.
-    pub(crate) fn in_answer(low: &str) -> Self {
-        if low.len() > SHORT_ANSWER_BYTES {
-            return Self::in_long_answer(low);
+    pub(crate) fn in_answer(answer: &Folded<'_>) -> Self {
+        // Readers measure an answer without the blanks around it.
+        if answer.text().trim().len() > SHORT_ANSWER_BYTES {
+            return Self::in_long_answer(answer.low());
         }
         let mut heard = Self::default();
-        IN_ANSWER.each(low, |hit| heard.note(ANSWER[hit.list].cue));
+        IN_ANSWER.each(answer.low(), |hit| heard.note(ANSWER[hit.list].cue));
         heard
     }
 
@@ -133,11 +134,13 @@ impl Heard {
         });
         let mut heard = Self::default();
         for hit in WORDS.iter().flat_map(|words| words.find_iter(low)) {
-            let word = &low[hit.range()];
-            for Row { cue, phrases, .. } in &ANSWER[..2] {
-                if phrases.iter().any(|phrase| word.starts_with(phrase)) {
-                    heard.note(*cue);
-                }
+            let is_one_of =
+                |words: &[&str]| words.iter().any(|word| low[hit.start()..].starts_with(word));
+            if is_one_of(&lexicon::FAILURES) {
+                heard.note(Cue::Failure);
+            }
+            if is_one_of(&lexicon::TEST_MARKS) {
+                heard.note(Cue::TestRun);
             }
             if heard.has(Cue::Failure) && heard.has(Cue::TestRun) {
                 break;
@@ -183,8 +186,10 @@ mod tests {
             ("no matches", Cue::NothingFound, true),
             ("bash: x: command not found", Cue::CouldNotRun, true),
             ("all is well", Cue::Failure, false),
+            (&format!("no matches{}", "\n".repeat(SHORT_ANSWER_BYTES)), Cue::NothingFound, true),
         ] {
-            assert_eq!(Heard::in_answer(text).has(cue), expected, "{cue:?} in {text:?}");
+            let heard = Heard::in_answer(&Folded::of(text));
+            assert_eq!(heard.has(cue), expected, "{cue:?} in {text:?}");
         }
     }
 }

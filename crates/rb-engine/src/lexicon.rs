@@ -6,7 +6,7 @@
 
 use crate::cues::{Cue, Heard};
 use crate::phrases::Hit;
-use crate::text::{Folded, LOWERED_TO_ASCII, has_any, is_space, is_word, searchable, word_count};
+use crate::text::{Folded, LOWERED_TO_ASCII, has_any, is_space, is_word, word_count};
 
 /// What a word of a thought counts for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,9 +159,10 @@ pub(crate) struct ObservationLooks {
 
 impl ObservationLooks {
     pub(crate) fn of(observation: &str) -> Self {
-        let text = searchable(observation);
-        let names_a_test = crate::text::head(&text, TEST_NAMED_WITHIN_CHARS).contains("test");
-        let heard = Heard::in_answer(&text);
+        let folded = Folded::of(observation);
+        let names_a_test =
+            crate::text::head(folded.low(), TEST_NAMED_WITHIN_CHARS).contains("test");
+        let heard = Heard::in_answer(&folded);
         let tested = names_a_test || heard.has(Cue::TestRun);
         Self { failed: heard.has(Cue::Failure), tested, heard }
     }
