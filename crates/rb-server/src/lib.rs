@@ -20,6 +20,8 @@ mod cap;
 mod clock;
 /// Everything the operator may set.
 pub mod config;
+/// One connection in.
+mod connection;
 /// The pages at `/`.
 mod dashboard;
 /// A demonstration without any key.

@@ -1,27 +1,19 @@
-//! Connections in: limits on headers and slow clients; and the way out: no new requests, the open ones finish.
+//! The server from its first connection to its end: then there are no new requests, and the open ones finish.
 
-use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::Request;
-use axum::response::Response;
-use hyper::body::Incoming;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use crate::app::Shared;
+use crate::connection::Connections;
 use crate::front::Front;
 use crate::{export, nodes, retention};
 
-/// A client must have sent its headers within this time.
-const HEADERS_WITHIN: Duration = Duration::from_secs(15);
-/// Headers may be this long in all.
-const HEADERS_BYTES_MAX: u16 = u16::MAX;
 /// Open requests have this long to finish when the server ends.
 const DRAIN_WITHIN: Duration = Duration::from_secs(20);
 /// The last findings have this long to reach the collector.
@@ -35,14 +27,7 @@ pub async fn serve(
     listener: TcpListener,
     end: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let front = Arc::new(Front::new(Shared::clone(&app)));
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS_WITHIN)
-        .max_buf_size(usize::from(HEADERS_BYTES_MAX));
-    builder.http2().timer(TokioTimer::new()).max_header_list_size(u32::from(HEADERS_BYTES_MAX));
+    let connections = Arc::new(Connections::new(Front::new(Shared::clone(&app))));
     let sweeping = app
         .config
         .retention
@@ -52,6 +37,7 @@ pub async fn serve(
     let hands = Arc::clone(&app.hands);
     let hands = tokio::spawn(async move { hands.keep_looking().await }).abort_handle();
     let graceful = GracefulShutdown::new();
+    let (open, closing) = watch::channel(());
     let mut end = pin!(end);
     loop {
         let accepted = tokio::select! {
@@ -66,19 +52,10 @@ pub async fn serve(
                 continue;
             }
         };
-        let _ = stream.set_nodelay(true); // a matter of speed only
-        let service = hyper::service::service_fn({
-            let front = Arc::clone(&front);
-            move |request| answer(Arc::clone(&front), request)
-        });
-        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-        let connection = graceful.watch(connection);
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection ended early");
-            }
-        });
+        let connections = Arc::clone(&connections);
+        tokio::spawn(connections.serve(stream, closing.clone(), graceful.watcher()));
     }
+    drop(open);
     drop(listener);
     if let Some(sweeping) = sweeping {
         sweeping.abort();
@@ -101,8 +78,4 @@ pub async fn serve(
         tracing::warn!("the last findings could not be exported in time");
     }
     Ok(())
-}
-
-async fn answer(front: Arc<Front>, request: Request<Incoming>) -> Result<Response, Infallible> {
-    Ok(front.answer(request).await)
 }

@@ -23,6 +23,8 @@ pub(super) struct Load {
     pub(super) seconds: f64,
     /// The share of the processors' time that others had meanwhile.
     pub(super) stolen: f64,
+    /// The processor time of the server, in seconds, where somebody has measured it.
+    pub(super) processor_seconds: f64,
     /// Of each request, in seconds, sorted.
     pub(super) latencies: Vec<f64>,
     /// Until the first byte of each answer's body, in seconds, sorted.
@@ -35,6 +37,11 @@ impl Load {
     pub(super) fn per_second(&self) -> f64 {
         let count = u32::try_from(self.latencies.len()).unwrap_or(u32::MAX);
         f64::from(count) / self.seconds
+    }
+
+    /// The processor time that the server took for one request, in seconds.
+    pub(super) fn processor_seconds_each(&self) -> f64 {
+        self.processor_seconds / (self.per_second() * self.seconds)
     }
 
     /// The latency that so many of a hundred requests stayed below.
@@ -116,7 +123,7 @@ pub(super) fn run(
     let seconds = begun.elapsed().as_secs_f64();
     let Seen { latencies, first_bytes, gaps } = seen?.sorted();
     let stolen = Clock::now().stolen_since(clock);
-    Ok(Load { seconds, stolen, latencies, first_bytes, gaps })
+    Ok(Load { seconds, stolen, latencies, first_bytes, gaps, ..Load::default() })
 }
 
 /// A connection on which the first request was answered.

@@ -41,9 +41,11 @@ const MIDDLE: (usize, usize) = SIZES[1].1;
 const HELD_STREAMS: u32 = 500;
 
 /// Somebody that answers.
-struct Peer {
+struct Peer<'a> {
     name: &'static str,
     address: SocketAddr,
+    /// The process, where it is one of its own.
+    server: Option<&'a Server>,
     is_ours: bool,
     /// Too slow for the pace of the others.
     is_slow: bool,
@@ -63,14 +65,20 @@ pub(crate) fn run(words: &str) -> Result<()> {
             .inspect_err(|error| out::complain(&format!("no figures of LiteLLM: {error:#}")))
             .ok()
     });
-    let peer = |name, address| Peer { name, address, is_ours: false, is_slow: false };
+    let alone = Peer {
+        name: "provider alone",
+        address: provider,
+        server: None,
+        is_ours: false,
+        is_slow: false,
+    };
     let mut all = vec![
-        Peer { is_ours: true, ..peer("rb", ours.address) },
-        peer("provider alone", provider),
-        peer("nginx", nginx.address),
+        Peer { is_ours: true, ..Peer::of("rb", &ours) },
+        alone,
+        Peer::of("nginx", &nginx),
     ];
     all.extend(
-        litellm.as_ref().map(|server| Peer { is_slow: true, ..peer("LiteLLM", server.address) }),
+        litellm.as_ref().map(|server| Peer { is_slow: true, ..Peer::of("LiteLLM", server) }),
     );
     throughput(&all, words)?;
     half_load(&all, words)?;
@@ -89,31 +97,42 @@ fn machine_load() -> String {
     load.split(' ').take(3).collect::<Vec<_>>().join(" ")
 }
 
-impl Peer {
+impl<'a> Peer<'a> {
+    fn of(name: &'static str, server: &'a Server) -> Self {
+        Self { name, address: server.address, server: Some(server), is_ours: false, is_slow: false }
+    }
+
+    /// Sends it requests for a while, and counts its processor time too.
+    fn load(&self, connections: Vec<Requests>, pace: Option<Duration>) -> Result<Load> {
+        let processor = || self.server.map_or(Ok(f64::NAN), Server::processor_seconds);
+        let before = processor()?;
+        let load = load::run(self.address, connections, MEASURED_FOR, pace)?;
+        Ok(Load { processor_seconds: processor()? - before, ..load })
+    }
+
     fn path(&self, protocol: Protocol) -> &'static str {
         if self.is_ours { protocol.path_of_ours() } else { protocol.path() }
     }
 }
 
 /// Sends growing conversations to a peer.
-fn growing(peer: &Peer, talk: &Arc<Talk>, count: usize, pace: Option<Duration>) -> Result<Load> {
+fn growing(peer: &Peer<'_>, talk: &Arc<Talk>, count: usize, pace: Option<Duration>) -> Result<Load> {
     let path = peer.path(Protocol::Messages);
     quietest(|| {
-        let connections: Vec<Requests> = (0..count).map(|_| talk.growing(path)).collect();
-        load::run(peer.address, connections, MEASURED_FOR, pace)
+        peer.load((0..count).map(|_| talk.growing(path)).collect(), pace)
     })
 }
 
 /// Requests a second, as fast as they are answered.
-fn throughput(all: &[Peer], words: &str) -> Result<()> {
+fn throughput(all: &[Peer<'_>], words: &str) -> Result<()> {
     out::say(&format!("load of the machine: {}\n", machine_load()));
     out::say("Requests a second, growing conversations; ours also with identical requests\n");
     let names: Vec<&str> = all.iter().map(|peer| peer.name).collect();
     out::say(&format!(
-        "| body | answer | {} | rb, identical | rb / nginx | identical / nginx | rb / LiteLLM | identical / LiteLLM | taken away |",
+        "| body | answer | {} | rb, identical | rb / nginx | identical / nginx | rb / LiteLLM | identical / LiteLLM | µs of processor time: rb, identical, nginx | taken away |",
         names.join(" | ")
     ));
-    out::say(&format!("|---|---{}|--:|--:|--:|--:|--:|--:|", "|--:".repeat(names.len())));
+    out::say(&format!("|---|---{}|--:|--:|--:|--:|--:|--:|--:|", "|--:".repeat(names.len())));
     let (messages, completions) = (Protocol::Messages, Protocol::Completions);
     for (size, shape) in SIZES {
         for (protocol, is_stream) in [(messages, false), (messages, true), (completions, false)] {
@@ -131,6 +150,8 @@ fn throughput(all: &[Peer], words: &str) -> Result<()> {
                 loads.push(full(peer, protocol, |path| talk.growing(path))?);
             }
             let identical = full(&all[0], protocol, |path| talk.identical(path))?;
+            let processor = [&loads[0], &identical, &loads[2]]
+                .map(|load| format!("{:.0}", load.processor_seconds_each() * 1e6));
             let stolen = loads.iter().map(|load| load.stolen).fold(identical.stolen, f64::max);
             let identical = identical.per_second();
             let rates: Vec<f64> = loads.iter().map(Load::per_second).collect();
@@ -138,12 +159,13 @@ fn throughput(all: &[Peer], words: &str) -> Result<()> {
             let ratio =
                 |ours: f64, at: usize| rates.get(at).map_or(f64::NAN, |theirs| ours / theirs);
             out::say(&format!(
-                "| {size} | {answer} | {} | {identical:.0} | {:.2} | {:.2} | {:.0} | {:.0} | {:.1} % |",
+                "| {size} | {answer} | {} | {identical:.0} | {:.2} | {:.2} | {:.0} | {:.0} | {} | {:.1} % |",
                 cells.join(" | "),
                 ratio(rates[0], 2),
                 ratio(identical, 2),
                 ratio(rates[0], 3),
                 ratio(identical, 3),
+                processor.join(", "),
                 stolen * 100.0,
             ));
         }
@@ -153,18 +175,17 @@ fn throughput(all: &[Peer], words: &str) -> Result<()> {
 
 /// As many requests as are answered on all connections.
 fn full(
-    peer: &Peer,
+    peer: &Peer<'_>,
     protocol: Protocol,
     requests: impl Fn(&'static str) -> Requests,
 ) -> Result<Load> {
     quietest(|| {
-        let connections = (0..CONNECTIONS).map(|_| requests(peer.path(protocol))).collect();
-        load::run(peer.address, connections, MEASURED_FOR, None)
+        peer.load((0..CONNECTIONS).map(|_| requests(peer.path(protocol))).collect(), None)
     })
 }
 
 /// Latencies at half of what our gateway does at most.
-fn half_load(all: &[Peer], words: &str) -> Result<()> {
+fn half_load(all: &[Peer<'_>], words: &str) -> Result<()> {
     out::say("\nLatency at half load; added is what lies above the provider alone\n");
     out::say(
         "| body | answer | who | p50 | p99 | added p50 | added p99 | first byte p50 | first byte p99 | taken away |",
@@ -216,7 +237,7 @@ fn half_load(all: &[Peer], words: &str) -> Result<()> {
 }
 
 /// The gaps between the chunks of a stream whose provider pauses between events.
-fn paced(all: &[Peer]) -> Result<()> {
+fn paced(all: &[Peer<'_>]) -> Result<()> {
     out::say(&format!(
         "\nGaps between chunks, the provider pausing {} ms, 100 KB\n",
         upstream::PAUSE.as_millis()
