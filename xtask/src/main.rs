@@ -6,6 +6,8 @@ use anyhow::{Result, bail};
 
 /// Measurements; never tests.
 mod bench;
+/// The program after a training run.
+mod binary;
 /// What was measured of each monitor, in sentences.
 mod figures;
 /// Pages that are written from the code.
@@ -35,6 +37,7 @@ cargo xtask <command>
   tidy              the house rules alone
   gen [--check]     write the generated pages, or say which of them are stale
   wheel             build the Python package as it is published, in target/python/wheels
+  binary            build `rb` after a training run, in target/trained: a sixth less processor time a request
   pictures          draw the pictures of the pages in docs/pictures anew
   bench cache [DATA]
                     what steering costs the providers' prompt caches, over recorded or made-up runs
@@ -88,6 +91,7 @@ fn run(args: &[&str]) -> Result<ExitCode> {
             out::say(&wheel.display().to_string());
             Ok(ExitCode::SUCCESS)
         }
+        ["binary"] => binary::run().map(|()| ExitCode::SUCCESS),
         ["pictures"] => tools::pictures().map(|()| ExitCode::SUCCESS),
         ["bench", "pages"] => bench::pages::run(None).map(|()| ExitCode::SUCCESS),
         ["bench", "pages", steps] => bench::pages::run(Some(steps)).map(|()| ExitCode::SUCCESS),

@@ -20,8 +20,8 @@ use crate::front::Front;
 const HEADERS_WITHIN: Duration = Duration::from_secs(15);
 /// Headers may be this long in all.
 const HEADERS_BYTES_MAX: u16 = u16::MAX;
-/// How every connection of HTTP/2 begins, and no method of HTTP/1.
-const HTTP2_BEGINS: &[u8] = b"PRI";
+/// How every connection of HTTP/2 begins, and no request of HTTP/1.
+const HTTP2_BEGINS: &[u8] = b"PRI ";
 /// Where the first bytes do not come together, the next are looked for so often.
 const A_MOMENT: Duration = Duration::from_millis(1);
 
@@ -92,5 +92,79 @@ async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
             return Ok(is_alike && count > 0);
         }
         tokio::time::sleep(A_MOMENT).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use axum::http::Version;
+    use bytes::Bytes;
+    use http_body_util::Empty;
+    use hyper_util::client::legacy::Client;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+    use tokio::sync::oneshot;
+    use tokio::task::JoinHandle;
+
+    use super::*;
+    use crate::trial::Trial;
+
+    /// A server, what ends it, and its end.
+    async fn serving() -> (SocketAddr, oneshot::Sender<()>, JoinHandle<io::Result<()>>) {
+        let trial = Trial::new().await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (end, ended) = oneshot::channel();
+        let app = Arc::clone(&trial.app);
+        let served = tokio::spawn(async move {
+            let _data = trial; // it is deleted with it
+            crate::serve(app, listener, async { drop(ended.await) }).await
+        });
+        (address, end, served)
+    }
+
+    #[tokio::test]
+    async fn a_request_is_read_however_its_first_bytes_come() {
+        let (address, _end, _served) = serving().await;
+        let rest = " /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        for (method, expected) in [("GET", "200"), ("PUT", "405"), ("PRIX", "405")] {
+            let request = format!("{method}{rest}");
+            for first in 0..=5 {
+                let mut stream = TcpStream::connect(address).await.unwrap();
+                stream.set_nodelay(true).unwrap();
+                let (first, then) = request.split_at(first);
+                stream.write_all(first.as_bytes()).await.unwrap();
+                tokio::time::sleep(3 * A_MOMENT).await;
+                stream.write_all(then.as_bytes()).await.unwrap();
+                let mut reply = String::new();
+                stream.read_to_string(&mut reply).await.unwrap();
+                let expected = format!("HTTP/1.1 {expected}");
+                assert!(reply.starts_with(&expected), "{method}, {first:?} first: {reply}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_may_speak_http2() {
+        let (address, _end, _served) = serving().await;
+        let client: Client<_, Empty<Bytes>> =
+            Client::builder(TokioExecutor::new()).http2_only(true).build_http();
+        let reply = client.get(format!("http://{address}/health").parse().unwrap()).await.unwrap();
+        assert_eq!((reply.version(), reply.status().as_u16()), (Version::HTTP_2, 200));
+    }
+
+    #[tokio::test]
+    async fn whoever_says_nothing_does_not_hold_up_the_end() {
+        let (address, end, served) = serving().await;
+        let silent = TcpStream::connect(address).await.unwrap();
+        let mut hesitant = TcpStream::connect(address).await.unwrap();
+        hesitant.write_all(b"P").await.unwrap();
+        tokio::time::sleep(3 * A_MOMENT).await;
+        end.send(()).unwrap();
+        // Requests that are open have much longer than that.
+        tokio::time::timeout(Duration::from_secs(10), served).await.unwrap().unwrap().unwrap();
+        drop((silent, hesitant));
     }
 }

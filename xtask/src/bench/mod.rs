@@ -20,8 +20,10 @@ pub(crate) mod cache;
 /// What the gateway adds to a call, beside nginx and LiteLLM.
 pub(crate) mod gateway;
 
+/// Servers as processes.
+pub(crate) mod process;
+
 mod load;
-mod process;
 mod python;
 mod quiet;
 mod report;

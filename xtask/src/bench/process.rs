@@ -19,7 +19,7 @@ const NO_LIMIT: &str = "1000000000";
 const TICKS_A_SECOND: f64 = 100.0;
 
 /// A server that runs until it is dropped.
-pub(super) struct Server {
+pub(crate) struct Server {
     process: Child,
     pub(super) address: SocketAddr,
     /// Its data, deleted at the end.
@@ -34,7 +34,11 @@ impl Server {
 
     /// The same on data that is there.
     pub(super) fn on(data: PathBuf, set: &[(&str, String)]) -> Result<Self> {
-        let rb = rb()?;
+        Self::of(&rb()?, data, set)
+    }
+
+    /// The same of a program that is there.
+    pub(crate) fn of(rb: &Path, data: PathBuf, set: &[(&str, String)]) -> Result<Self> {
         let address = free_address()?;
         let mut command = shell::program(rb)?;
         command.args(["serve", "--listen", &address.to_string(), "--data-dir"]).arg(&data);
@@ -67,6 +71,13 @@ impl Server {
             }
             thread::sleep(Duration::from_millis(50));
         }
+    }
+
+    /// Asks it to stop, and waits until it has.
+    pub(crate) fn end(mut self) -> Result<()> {
+        shell::run(shell::program("kill")?.arg(self.process.id().to_string()))?;
+        self.process.wait()?;
+        Ok(())
     }
 
     /// The processor time it has taken so far, in seconds.
@@ -108,7 +119,7 @@ fn rb() -> Result<PathBuf> {
 }
 
 /// An empty folder under `target/`.
-pub(super) fn fresh_folder(name: &str) -> Result<PathBuf> {
+pub(crate) fn fresh_folder(name: &str) -> Result<PathBuf> {
     let folder: &Path = &shell::target()?.join(name);
     if folder.exists() {
         std::fs::remove_dir_all(folder)?;

@@ -49,8 +49,7 @@ async fn what_fires_arrives_at_a_collector_that_was_away() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let serving = tokio::spawn(async move {
-        let builder =
-            hyper_util::server::conn::auto::Builder::new(hyper_util::rt::TokioExecutor::new());
+        let builder = hyper::server::conn::http1::Builder::new();
         loop {
             let (stream, _) = listener.accept().await.unwrap();
             let service = hyper_util::service::TowerToHyperService::new(routes.clone());

@@ -35,6 +35,9 @@ const CONNECTIONS: usize = 8;
 /// The sizes of bodies on average, and the turns by which a conversation grows around them.
 const SIZES: [(&str, (usize, usize)); 3] =
     [("4 KB", (4_000, 3)), ("100 KB", (100_000, 75)), ("1 MB", (1_000_000, 20))];
+/// The kinds of calls, and whether the answer is a stream.
+const KINDS: [(Protocol, bool); 3] =
+    [(Protocol::Messages, false), (Protocol::Messages, true), (Protocol::Completions, false)];
 /// The same for streams that are looked at one by one.
 const MIDDLE: (usize, usize) = SIZES[1].1;
 /// Streams that are held open at once to see what one of them needs.
@@ -57,7 +60,7 @@ pub(crate) fn run(words: &str) -> Result<()> {
         let args = ["run", "--quiet", "--release", "--package", "xtask", "--", "bench", "gateway"];
         return shell::run(shell::cargo(&args)?.arg(words));
     }
-    let provider = upstream::start()?;
+    let provider = provider()?;
     let ours = peers::ours(provider)?;
     let nginx = peers::nginx(provider)?;
     let litellm = words.is_empty().then(|| peers::litellm(provider)).and_then(|started| {
@@ -72,11 +75,8 @@ pub(crate) fn run(words: &str) -> Result<()> {
         is_ours: false,
         is_slow: false,
     };
-    let mut all = vec![
-        Peer { is_ours: true, ..Peer::of("rb", &ours) },
-        alone,
-        Peer::of("nginx", &nginx),
-    ];
+    let mut all =
+        vec![Peer { is_ours: true, ..Peer::of("rb", &ours) }, alone, Peer::of("nginx", &nginx)];
     all.extend(
         litellm.as_ref().map(|server| Peer { is_slow: true, ..Peer::of("LiteLLM", server) }),
     );
@@ -89,6 +89,29 @@ pub(crate) fn run(words: &str) -> Result<()> {
         memory(&ours)?;
     }
     out::say(&format!("load of the machine: {}", machine_load()));
+    Ok(())
+}
+
+/// A trivial provider; it ends with the process.
+pub(crate) fn provider() -> Result<SocketAddr> {
+    upstream::start()
+}
+
+/// What `rb serve` is told so that it stands before a provider.
+pub(crate) fn before(provider: SocketAddr) -> [(&'static str, String); 2] {
+    ["RB_UPSTREAM_ANTHROPIC", "RB_UPSTREAM_OPENAI"].map(|name| (name, format!("http://{provider}")))
+}
+
+/// Sends a server of ours a bit of everything.
+pub(crate) fn train(server: &Server) -> Result<()> {
+    let ours = Peer { is_ours: true, ..Peer::of("rb", server) };
+    for (_, shape) in SIZES {
+        for (protocol, is_stream) in KINDS {
+            let talk = Arc::new(Talk::new(protocol, shape, PLAIN, is_stream));
+            let path = ours.path(protocol);
+            ours.load((0..CONNECTIONS).map(|_| talk.growing(path)).collect(), None)?;
+        }
+    }
     Ok(())
 }
 
@@ -116,11 +139,14 @@ impl<'a> Peer<'a> {
 }
 
 /// Sends growing conversations to a peer.
-fn growing(peer: &Peer<'_>, talk: &Arc<Talk>, count: usize, pace: Option<Duration>) -> Result<Load> {
+fn growing(
+    peer: &Peer<'_>,
+    talk: &Arc<Talk>,
+    count: usize,
+    pace: Option<Duration>,
+) -> Result<Load> {
     let path = peer.path(Protocol::Messages);
-    quietest(|| {
-        peer.load((0..count).map(|_| talk.growing(path)).collect(), pace)
-    })
+    quietest(|| peer.load((0..count).map(|_| talk.growing(path)).collect(), pace))
 }
 
 /// Requests a second, as fast as they are answered.
@@ -133,9 +159,8 @@ fn throughput(all: &[Peer<'_>], words: &str) -> Result<()> {
         names.join(" | ")
     ));
     out::say(&format!("|---|---{}|--:|--:|--:|--:|--:|--:|--:|", "|--:".repeat(names.len())));
-    let (messages, completions) = (Protocol::Messages, Protocol::Completions);
     for (size, shape) in SIZES {
-        for (protocol, is_stream) in [(messages, false), (messages, true), (completions, false)] {
+        for (protocol, is_stream) in KINDS {
             let answer = format!("{}, {}", protocol.name(), whole_or_stream(is_stream));
             if !format!("{size}, {answer}").contains(words) {
                 continue;
@@ -145,7 +170,7 @@ fn throughput(all: &[Peer<'_>], words: &str) -> Result<()> {
             let mut loads = Vec::new();
             for peer in all {
                 // LiteLLM is told by the name of a model which protocol the provider speaks.
-                let is_renamed = peer.is_slow && protocol == completions;
+                let is_renamed = peer.is_slow && protocol == Protocol::Completions;
                 let talk = if is_renamed { &talk_of(peers::COMPLETIONS) } else { &talk };
                 loads.push(full(peer, protocol, |path| talk.growing(path))?);
             }
@@ -179,9 +204,7 @@ fn full(
     protocol: Protocol,
     requests: impl Fn(&'static str) -> Requests,
 ) -> Result<Load> {
-    quietest(|| {
-        peer.load((0..CONNECTIONS).map(|_| requests(peer.path(protocol))).collect(), None)
-    })
+    quietest(|| peer.load((0..CONNECTIONS).map(|_| requests(peer.path(protocol))).collect(), None))
 }
 
 /// Latencies at half of what our gateway does at most.

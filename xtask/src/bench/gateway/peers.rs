@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use anyhow::{Context as _, Result};
 
+use super::before;
 use super::upstream::{HELD, PACED, PLAIN};
 use crate::bench::process::{Server, free_address, fresh_folder};
 use crate::python::{self, Environment};
@@ -20,8 +21,7 @@ const LITELLM: Environment = Environment {
 
 /// `rb serve` in front of the provider.
 pub(super) fn ours(upstream: SocketAddr) -> Result<Server> {
-    let upstream = format!("http://{upstream}");
-    Server::ours(&[("RB_UPSTREAM_ANTHROPIC", upstream.clone()), ("RB_UPSTREAM_OPENAI", upstream)])
+    Server::ours(&before(upstream))
 }
 
 /// nginx with one worker, in the very process that ends with the benchmark; connections to the provider are kept open,

@@ -84,6 +84,22 @@ pub(crate) fn run(words: &str) -> Result<()> {
     Ok(())
 }
 
+/// Sends a server of ours a bit of everything.
+pub(crate) fn train(server: &Server) -> Result<()> {
+    let [short, _] = LENGTHS;
+    let bodies = Arc::new(Bodies::new(short + GROWTH));
+    let steps = logged_steps();
+    let connections = [
+        bodies.new_traces(short, "heuristic"),
+        bodies.new_traces(short, "semantic"),
+        bodies.growing_traces(short, Some(server.address))?,
+        log_steps(&steps),
+        log_steps(&steps),
+        retrieve(),
+    ];
+    load::run(server.address, connections.into(), MEASURED_FOR, None).map(drop)
+}
+
 /// What the disk needs until a write is there for good, in milliseconds.
 fn disk() -> Result<[f64; 2]> {
     let folder = fresh_folder("bench-disk")?;
