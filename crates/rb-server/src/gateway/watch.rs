@@ -199,8 +199,7 @@ async fn decide(
 async fn taken_up(app: &Shared, run: &RunKey) -> Option<(Turn, Arc<Mutex<Conversation>>)> {
     let mut turn = app.live.turn(run).await;
     if app.store.is_shared() && turn.is_none() {
-        let live = Live::load(app, run, None).await.ok()?;
-        *turn = live.is_known.then_some(live);
+        *turn = Live::load_known(app, run).await.ok()?;
         app.gateway.conversations.forget(run);
     }
     let conversation = app.gateway.conversations.of(app, run).await?;
@@ -430,9 +429,8 @@ async fn ensure_live(
     }
     // Among nodes it was looked for already, and what another one begins meanwhile the guard will find.
     if !app.store.is_shared() {
-        let live = Live::load(app, run, None).await.ok()?;
-        if live.is_known {
-            **turn = Some(live);
+        **turn = Live::load_known(app, run).await.ok()?;
+        if turn.is_some() {
             return Some(None);
         }
     }

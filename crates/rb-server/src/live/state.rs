@@ -86,14 +86,31 @@ impl Live {
     /// Rebuilds a run from the store: all of its steps, or those before an index.
     pub(crate) async fn load(app: &App, run: &RunKey, before: Option<u32>) -> ApiResult<Self> {
         let row = stored(app, run).await?;
-        let profile = row.as_ref().map(|row| row.task_profile.as_str());
-        let project = row.as_ref().map_or("", |row| row.project.as_str());
+        Self::rebuild(app, run, row.as_ref(), before).await
+    }
+
+    /// Rebuilds a run with all of its steps, if the store has it.
+    pub(crate) async fn load_known(app: &App, run: &RunKey) -> ApiResult<Option<Self>> {
+        match stored(app, run).await? {
+            Some(row) => Self::rebuild(app, run, Some(&row), None).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn rebuild(
+        app: &App,
+        run: &RunKey,
+        row: Option<&RunRow>,
+        before: Option<u32>,
+    ) -> ApiResult<Self> {
+        let profile = row.map(|row| row.task_profile.as_str());
+        let project = row.map_or("", |row| row.project.as_str());
         let place = (run.org.as_str(), project);
         let (weights, _) = app.profiles.weights(&*app.store, place, profile, []).await?;
         let nothing = serde_json::Map::new();
-        let metadata = row.as_ref().map_or(&nothing, |row| &row.metadata);
+        let metadata = row.map_or(&nothing, |row| &row.metadata);
         let rules = judge::rules_of_run(&app.embedder, weights, metadata);
-        let mut live = Self::new(rules, row.as_ref());
+        let mut live = Self::new(rules, row);
         if live.is_known {
             live.replay_stored(app, run, before).await?;
         }
