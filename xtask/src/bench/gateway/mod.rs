@@ -35,11 +35,11 @@ const CONNECTIONS: usize = 8;
 /// The sizes of bodies on average, and the turns by which a conversation grows around them.
 const SIZES: [(&str, (usize, usize)); 3] =
     [("4 KB", (4_000, 3)), ("100 KB", (100_000, 75)), ("1 MB", (1_000_000, 20))];
+/// The same for streams that are looked at one by one.
+const MIDDLE: (usize, usize) = SIZES[1].1;
 /// The kinds of calls, and whether the answer is a stream.
 const KINDS: [(Protocol, bool); 3] =
     [(Protocol::Messages, false), (Protocol::Messages, true), (Protocol::Completions, false)];
-/// The same for streams that are looked at one by one.
-const MIDDLE: (usize, usize) = SIZES[1].1;
 /// Streams that are held open at once to see what one of them needs.
 const HELD_STREAMS: u32 = 500;
 
