@@ -22,7 +22,8 @@ const HEADERS_WITHIN: Duration = Duration::from_secs(15);
 const HEADERS_BYTES_MAX: u16 = u16::MAX;
 /// How every connection of HTTP/2 begins, and no request of HTTP/1.
 const HTTP2_BEGINS: &[u8] = b"PRI ";
-/// Where the first bytes do not come together, the next are looked for so often.
+/// Where the first bytes do not come together, the next are looked for after so long, then after twice that, and so on:
+/// whoever never sends them must not keep us busy.
 const A_MOMENT: Duration = Duration::from_millis(1);
 
 /// How connections are served.
@@ -62,13 +63,15 @@ impl Connections {
         };
         let Ok(Ok(is_http2)) = begun else { return };
         let stream = TokioIo::new(stream);
-        let (http1, http2) = (self.http1.clone(), self.http2.clone());
-        let service = hyper::service::service_fn(move |request| answer(Arc::clone(&self), request));
+        let service = hyper::service::service_fn({
+            let connections = Arc::clone(&self);
+            move |request| answer(Arc::clone(&connections), request)
+        });
         let served = if is_http2 {
             // Few speak it, and all would have to keep room for it.
-            Box::pin(watcher.watch(http2.serve_connection(stream, service))).await
+            Box::pin(watcher.watch(self.http2.serve_connection(stream, service))).await
         } else {
-            watcher.watch(http1.serve_connection(stream, service)).await
+            watcher.watch(self.http1.serve_connection(stream, service)).await
         };
         if let Err(error) = served {
             tracing::debug!(%error, "a connection ended early");
@@ -85,13 +88,15 @@ async fn answer(
 
 async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
     let mut begins = [0; HTTP2_BEGINS.len()];
+    let mut pause = A_MOMENT;
     loop {
         let count = stream.peek(&mut begins).await?;
         let is_alike = begins[..count] == HTTP2_BEGINS[..count];
         if !is_alike || count == 0 || count == begins.len() {
             return Ok(is_alike && count > 0);
         }
-        tokio::time::sleep(A_MOMENT).await;
+        tokio::time::sleep(pause).await;
+        pause *= 2;
     }
 }
 
