@@ -1,13 +1,15 @@
 //! Runs the heuristic suite over a few steps, without any server: `cargo run -p rb-engine --example evaluate_locally`.
 
-use rb_engine::monitors::{Panel, SuiteChoice};
-use rb_engine::rules::{RulesConfig, RulesError};
+use rb_engine::config::{ConfigError, EngineConfig};
+use rb_engine::monitors::SuiteChoice;
+use rb_engine::run::MonitorSet;
 use rb_engine::step::{Input, Step};
 
 #[expect(clippy::print_stdout, reason = "an example shows something")]
-fn main() -> Result<(), RulesError> {
-    let rules = RulesConfig { suite: SuiteChoice::Heuristic, ..RulesConfig::default() }.check()?;
-    let mut panel = Panel::new(&rules, "");
+fn main() -> Result<(), ConfigError> {
+    let rules =
+        EngineConfig { suite: SuiteChoice::Heuristic, ..EngineConfig::default() }.check()?;
+    let mut panel = MonitorSet::new(&rules, "");
     for thought in ["Let me look at this", "Hmm, not sure", "Maybe I missed something"] {
         let step =
             Step::thought(thought).with_action("read_file", Input::None).with_observation("...");

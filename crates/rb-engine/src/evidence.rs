@@ -1,7 +1,7 @@
 //! Why a monitor reads what it reads: the steps, names and counts behind a score.
 
+use crate::analysis::text::shown;
 use crate::step::StepIndex;
-use crate::text::shown;
 
 /// At most this many steps are cited: the first, then the most recent.
 pub const EVIDENCE_STEPS_MAX: usize = 6;
@@ -71,7 +71,7 @@ impl Evidence {
     }
 
     /// It goes on although an advice about it was shown: time for a plainer word.
-    pub fn goes_on(&self) -> bool {
+    pub fn is_repeated(&self) -> bool {
         self.earlier > 0
     }
 

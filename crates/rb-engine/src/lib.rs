@@ -1,72 +1,48 @@
-//! The mind of ReasonBlocks: it looks at an agent step by step and decides whether and how to steer.
+//! Detects failure patterns in an agent's run, step by step, and decides when and how to steer it.
 //!
-//! **Pure.** No IO, clock, randomness, async or JSON: a run is a fold over its steps, so replaying the stored
-//! steps rebuilds the same state on any machine. The host (server, middleware, command line) does the IO.
+//! **Pure.** No IO, clock, randomness, async or JSON: the state of a run is a fold over its steps, so replaying the
+//! stored steps rebuilds the same state on any machine. The host (server, middleware, command line) does the IO.
 //!
-//! Judging steps, without any server (`examples/evaluate_locally.rs` prints more):
+//! Scoring steps without a server (`examples/evaluate_locally.rs` prints more):
 //!
 //! ```
-//! use rb_engine::monitors::{Panel, SuiteChoice};
-//! use rb_engine::rules::RulesConfig;
+//! use rb_engine::config::EngineConfig;
+//! use rb_engine::monitors::SuiteChoice;
+//! use rb_engine::run::MonitorSet;
 //! use rb_engine::step::{Input, Step};
 //!
-//! let rules = RulesConfig { suite: SuiteChoice::Heuristic, ..RulesConfig::default() }.check()?;
-//! let mut panel = Panel::new(&rules, "");
+//! let engine = EngineConfig { suite: SuiteChoice::Heuristic, ..EngineConfig::default() }.check()?;
+//! let mut monitors = MonitorSet::new(&engine, "");
 //! let thoughts = ["Let me look at this", "Hmm, not sure", "Maybe I missed something"];
 //! let steps = thoughts.map(|thought| Step::thought(thought).with_action("read_file", Input::None));
-//! let result = steps.iter().map(|step| panel.observe(step)).last().unwrap_or_default();
+//! let result = steps.iter().map(|step| monitors.observe(step)).last().unwrap_or_default();
 //! let fired: Vec<_> = result.fired().map(|reading| reading.monitor.id).collect();
 //! assert_eq!((result.composite, fired), (0.3325, vec!["streak", "hedge"]));
-//! # Ok::<(), rb_engine::rules::RulesError>(())
+//! # Ok::<(), rb_engine::config::ConfigError>(())
 //! ```
 //!
 //! Steering a run is [`run::Run`]: `before_model`, `plan`, `record`, `finish`.
+//!
+//! Modules depend on each other in this order: `step`, `analysis`, `evidence`, `guidance`, `monitors`, `policy`,
+//! `config`, `run`.
 #![warn(missing_docs)]
 
-/// What kind of act a step is, what it touches, and how it came out.
-pub mod act;
-/// Tokens, counted and kept within a budget.
-pub mod budget;
-/// Why a monitor reads what it reads.
+/// Text and action analysis shared by the monitors.
+pub mod analysis;
+/// All settings of the engine, validated once.
+pub mod config;
+/// The facts behind a monitor's score.
 pub mod evidence;
-/// The machine that says how hard the run is going.
-pub mod fsm;
-/// When guidance is due.
-pub mod gate;
-/// What is looked up, and the one text that reaches the model.
+/// Retrieved patterns, and the one text that is injected into a model call.
 pub mod guidance;
-/// What texts mean, as directions.
-pub mod meaning;
-/// The monitors, one file each, and their table.
+/// The monitors, one file each, and their registry.
 pub mod monitors;
-/// What is kept of a model call and of a run.
-pub mod record;
-/// Which model takes the next call.
-pub mod route;
-/// Everything a user may set, checked once.
-pub mod rules;
-/// The walk of one step: read this first.
+/// State machine, guidance gate, model routing and token budget.
+pub mod policy;
+/// The stages of one model call: read this first.
 pub mod run;
-/// How hard the last step looks.
-pub mod score;
-/// What the agent did, as the engine sees it.
+/// The input of the engine: one turn of the agent.
 pub mod step;
-/// How texts are read.
-pub mod text;
-/// What another engine said of the newest steps.
-pub mod verdict;
-/// How much each monitor counts.
-pub mod weights;
-
-mod claims;
-mod cues;
-mod facts;
-mod lexicon;
-mod mentions;
-mod phrases;
-mod scene;
-mod seen;
-mod sentences;
 
 #[cfg(test)]
-mod fixture;
+mod test_util;

@@ -2,7 +2,7 @@
 
 use super::render::{Family, PATTERN_MARK, render_body};
 use super::{Pattern, Source, sanitise};
-use crate::text::head;
+use crate::analysis::text::prefix;
 
 /// The first line of every fragment.
 pub const FRAGMENT_MARK: &str = "[REASONBLOCKS]";
@@ -50,10 +50,10 @@ impl Item {
     /// What a log shows of it.
     pub fn preview(&self, chars_max: usize) -> String {
         match self {
-            Self::Advice { text, .. } => head(text, chars_max).to_owned(),
+            Self::Advice { text, .. } => prefix(text, chars_max).to_owned(),
             Self::Pattern(pattern) => {
                 let tier = pattern.body.tier().name();
-                head(&format!("[{tier}:{}]", sanitise(&pattern.id)), chars_max).to_owned()
+                prefix(&format!("[{tier}:{}]", sanitise(&pattern.id)), chars_max).to_owned()
             }
         }
     }
@@ -119,7 +119,7 @@ fn cut(text: String, chars_max: usize) -> String {
     if text.chars().count() <= chars_max {
         return text;
     }
-    format!("{} …", head(&text, chars_max.saturating_sub(2)))
+    format!("{} …", prefix(&text, chars_max.saturating_sub(2)))
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ impl PatternBody {
 
 /// What a look-up gave.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Lookup {
+pub enum TierResult {
     /// It was not made.
     #[default]
     NotAsked,
@@ -118,22 +118,22 @@ pub enum Lookup {
 
 /// What the host found for the queries of one call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct Retrieved {
     /// For the E1 query.
-    pub e1: Lookup,
+    pub e1: TierResult,
     /// For the E2 query.
-    pub e2: Lookup,
+    pub e2: TierResult,
     /// For the E3 query.
-    pub e3: Lookup,
+    pub e3: TierResult,
 }
 
-impl Found {
+impl Retrieved {
     /// Nothing was looked up.
-    pub const NOTHING: Self =
-        Self { e1: Lookup::NotAsked, e2: Lookup::NotAsked, e3: Lookup::NotAsked };
+    pub const NONE: Self =
+        Self { e1: TierResult::NotAsked, e2: TierResult::NotAsked, e3: TierResult::NotAsked };
 
     /// The answer for one tier.
-    pub fn of(&self, tier: Tier) -> &Lookup {
+    pub fn of(&self, tier: Tier) -> &TierResult {
         match tier {
             Tier::E1 => &self.e1,
             Tier::E2 => &self.e2,
@@ -152,15 +152,18 @@ pub enum Source {
     /// A pattern.
     Pattern(Tier),
     /// A person who is watching.
-    Hand,
+    Operator,
 }
 
-/// How the agent learns that a person speaks.
-pub const HAND_LEAD: &str = "A person who is watching this run says: ";
+/// First words of every text by a monitor or budget, so that a model can tell it from a user or a tool.
+pub(crate) const SPEAKER: &str = "Run monitor of this workspace:";
+
+/// First words of an operator message.
+pub const OPERATOR_PREFIX: &str = "A person who is watching this run says: ";
 
 /// What a person says, as the agent reads it.
-pub fn said_by_hand(words: &str) -> String {
-    format!("{HAND_LEAD}{}", words.trim())
+pub fn operator_message(words: &str) -> String {
+    format!("{OPERATOR_PREFIX}{}", words.trim())
 }
 
 impl Source {
@@ -170,7 +173,7 @@ impl Source {
             Self::Monitor => "monitor",
             Self::Budget => "budget",
             Self::Pattern(tier) => tier.name(),
-            Self::Hand => "hand",
+            Self::Operator => "hand",
         }
     }
 }

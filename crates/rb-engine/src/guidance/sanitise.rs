@@ -3,7 +3,7 @@
 //! Patterns are written by people and learned from runs, and advice names tools and files that an agent chose:
 //! none of it may open or close a block of ours, pose as a system turn, or hide something from a reader.
 
-use crate::text::is_space;
+use crate::analysis::text::is_space;
 
 /// Marks that only we, or the host of the model, may write. Compared in any case.
 const MARKS: [(&str, &str); 4] = [

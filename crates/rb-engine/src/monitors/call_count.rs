@@ -9,9 +9,9 @@
 //! **Blind spots.** Knows nothing of the task: a long run is not a bad run. Set the budget to what your
 //! agent usually needs, or lower the weight.
 
-use super::{Monitor, MonitorSpec, ProfileWeights, SettingsError, Sign, Suite, at_least};
+use super::{Monitor, MonitorSpec, ProfileWeights, SettingsError, Signal, Suite, at_least};
+use crate::analysis::features::StepFeatures;
 use crate::evidence::Evidence;
-use crate::facts::Facts;
 use crate::step::StepIndex;
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
@@ -53,12 +53,12 @@ struct CallCount {
 }
 
 impl Monitor for CallCount {
-    fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign {
+    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
         if facts.step.action.is_some() {
             self.calls = self.calls.saturating_add(1);
             self.last = at;
         }
-        Sign::new((f64::from(self.calls) / f64::from(self.budget)).min(1.0), || {
+        Signal::new((f64::from(self.calls) / f64::from(self.budget)).min(1.0), || {
             Evidence::new("calls_used", self.calls).of(self.budget).at([self.last])
         })
     }
@@ -81,7 +81,7 @@ fn advice(seen: &Evidence) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::{check, repeat};
+    use crate::test_util::{check, repeat};
 
     #[test]
     fn the_twelfth_call_fires() {

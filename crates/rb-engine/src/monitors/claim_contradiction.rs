@@ -16,17 +16,17 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite};
-use crate::act::Kind;
-use crate::claims;
-use crate::cues::Heard;
+use super::{Monitor, MonitorSpec, ProfileWeights, Signal, Suite};
+use crate::analysis::action::Kind;
+use crate::analysis::claims;
+use crate::analysis::cues::CueSet;
+use crate::analysis::features::StepFeatures;
+use crate::analysis::history::StepContext;
+use crate::analysis::recency_filter::RecencyFilter;
+use crate::analysis::sentences::Said;
+use crate::analysis::text::{fingerprint, is_blank, prefix};
 use crate::evidence::Evidence;
-use crate::facts::Facts;
-use crate::scene::Scene;
-use crate::seen::SeenOnce;
-use crate::sentences::Said;
 use crate::step::StepIndex;
-use crate::text::{fingerprint, head, is_blank};
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
     id: "claim_contradiction",
@@ -55,8 +55,8 @@ struct ClaimContradiction {
     /// The newest test run, if it failed and nothing was changed since.
     failing: Option<StepIndex>,
     /// Names of things that were asked for and answered, and those of them that later were not.
-    shown: SeenOnce,
-    gone: SeenOnce,
+    shown: RecencyFilter,
+    gone: RecencyFilter,
     statements: VecDeque<Statement>,
     /// Steps that showed something new so far.
     learned: u32,
@@ -71,12 +71,12 @@ struct Statement {
 }
 
 impl Monitor for ClaimContradiction {
-    fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign {
-        let Some((scene, _)) = facts.scene else { return Sign::none() };
+    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
+        let Some((scene, _)) = facts.scene else { return Signal::none() };
         let thought = facts.step.thought;
         self.steps += 1.0;
         self.corrections +=
-            f64::from(claims::corrections(facts.folded.low(), facts.thought.heard).min(4));
+            f64::from(claims::corrections(facts.folded.lower(), facts.thought.heard).min(4));
         if !is_blank(facts.step.user_input) {
             self.learned = self.learned.saturating_add(1);
         }
@@ -96,8 +96,8 @@ impl Monitor for ClaimContradiction {
         }
         let correcting = (0.6 * self.corrections / (self.steps + CALM_START)).min(CORRECTING_MAX);
         match &self.found {
-            Some((_, score, evidence)) => Sign::new(*score, || evidence.clone()),
-            None => Sign::new(correcting, || Evidence::new("corrects_itself", 1).at([at])),
+            Some((_, score, evidence)) => Signal::new(*score, || evidence.clone()),
+            None => Signal::new(correcting, || Evidence::new("corrects_itself", 1).at([at])),
         }
     }
 
@@ -113,7 +113,7 @@ impl Monitor for ClaimContradiction {
 }
 
 impl ClaimContradiction {
-    fn learn(&mut self, at: StepIndex, scene: &Scene, input: &str) {
+    fn learn(&mut self, at: StepIndex, scene: &StepContext, input: &str) {
         let act = &scene.act;
         self.learn_tests(at, scene);
         let answered = !act.outcome.failed && !scene.found_nothing && !act.outcome.is_empty;
@@ -125,12 +125,12 @@ impl ClaimContradiction {
             });
         }
         if !act.removes.is_empty() {
-            self.shown = SeenOnce::default();
+            self.shown = RecencyFilter::default();
         }
         self.learned = self.learned.saturating_add(u32::from(scene.is_evidence()));
     }
 
-    fn learn_tests(&mut self, at: StepIndex, scene: &Scene) {
+    fn learn_tests(&mut self, at: StepIndex, scene: &StepContext) {
         let act = &scene.act;
         if scene.changes {
             self.failing = None;
@@ -152,7 +152,7 @@ impl ClaimContradiction {
             .then(|| (0.90, Evidence::new("tests_fail", 1).at([failed, at])))
     }
 
-    fn against_things(&self, at: StepIndex, said: &Said, heard: Heard) -> Option<(f64, Evidence)> {
+    fn against_things(&self, at: StepIndex, said: &Said, heard: CueSet) -> Option<(f64, Evidence)> {
         let mut found = None;
         claims::each_missing(said, heard, |thing| {
             let (name, path) = (thing_print(thing), thing);
@@ -190,7 +190,7 @@ impl ClaimContradiction {
 /// Calls back for everything in an argument that names one thing.
 fn each_thing(input: &str, mut found: impl FnMut(u64)) {
     let edges = |c: char| !c.is_alphanumeric() && !matches!(c, '/' | '.' | '_');
-    for word in head(input, 2_000)
+    for word in prefix(input, 2_000)
         .split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | ':' | '(' | ')' | '='))
     {
         // Most words have neither, and every thing has one.
@@ -206,14 +206,14 @@ fn each_thing(input: &str, mut found: impl FnMut(u64)) {
 
 /// A name as it is compared: in lower case, without `./` before it or the folders of a working copy.
 fn thing_print(thing: &str) -> u64 {
-    let low = thing.to_lowercase();
-    fingerprint(low.trim_start_matches("./").trim_start_matches('/'))
+    let lower = thing.to_lowercase();
+    fingerprint(lower.trim_start_matches("./").trim_start_matches('/'))
 }
 
 fn advice(seen: &Evidence) -> String {
     let steps = seen.steps_in_words();
     let thing = seen.path.as_deref().unwrap_or("the file");
-    match (seen.kind, seen.goes_on()) {
+    match (seen.kind, seen.is_repeated()) {
         ("tests_fail", false) => format!(
             "the tests were said to pass, but the newest test run shows failures ({steps}). It may help to read that output \
              once more, and to run the tests again before building on the claim."

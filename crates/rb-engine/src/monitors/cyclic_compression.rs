@@ -14,16 +14,16 @@
 
 use std::collections::VecDeque;
 
-use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite};
-use crate::act::Kind;
-use crate::cues::{Cue, Heard};
+use super::{Monitor, MonitorSpec, ProfileWeights, Signal, Suite};
+use crate::analysis::action::Kind;
+use crate::analysis::cues::{Cue, CueSet};
+use crate::analysis::embedding::Vector;
+use crate::analysis::features::StepFeatures;
+use crate::analysis::history::{History, StepContext};
+use crate::analysis::recency_filter::RecencyFilter;
+use crate::analysis::text::{Lowercased, is_blank};
 use crate::evidence::Evidence;
-use crate::facts::Facts;
-use crate::meaning::Vector;
-use crate::scene::{Past, Scene};
-use crate::seen::SeenOnce;
 use crate::step::StepIndex;
-use crate::text::{Folded, is_blank};
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
     id: "cyclic_compression",
@@ -52,7 +52,7 @@ const CALM_START: f64 = 8.0;
 struct CyclicCompression {
     recaps: VecDeque<(StepIndex, Vector, u32)>,
     progress: u32,
-    done: SeenOnce,
+    done: RecencyFilter,
     /// Acts since a compaction: where it was, how many, and how many of them were done before it.
     after: Option<(StepIndex, u32, u32)>,
     steps: f64,
@@ -61,12 +61,12 @@ struct CyclicCompression {
 }
 
 impl Monitor for CyclicCompression {
-    fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign {
-        let Some((scene, past)) = facts.scene else { return Sign::none() };
+    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
+        let Some((scene, past)) = facts.scene else { return Signal::none() };
         if !is_blank(facts.step.user_input) {
             self.recaps.clear();
         }
-        let told = Heard::in_thought(&Folded::of(facts.step.user_input), |_| {});
+        let told = CueSet::match_thought(&Lowercased::of(facts.step.user_input), |_| {});
         if told.has(Cue::Compacted) || facts.thought.heard.has(Cue::Compacted) {
             self.after = Some((at, 0, 0));
         }
@@ -81,8 +81,10 @@ impl Monitor for CyclicCompression {
         }
         let churn = (self.same_thoughts / (self.steps + CALM_START)).min(CHURN_MAX);
         match &self.found {
-            Some((_, score, evidence)) if *score > churn => Sign::new(*score, || evidence.clone()),
-            _ => Sign::new(churn, || Evidence::new("says_the_same", 1).at([at])),
+            Some((_, score, evidence)) if *score > churn => {
+                Signal::new(*score, || evidence.clone())
+            }
+            _ => Signal::new(churn, || Evidence::new("says_the_same", 1).at([at])),
         }
     }
 
@@ -93,7 +95,7 @@ impl Monitor for CyclicCompression {
     }
 
     fn heap_bytes(&self) -> usize {
-        let vectors = self.recaps.len() * crate::meaning::DIMS * size_of::<f32>();
+        let vectors = self.recaps.len() * crate::analysis::embedding::DIMS * size_of::<f32>();
         vectors
             + self.done.heap_bytes()
             + self.recaps.capacity() * size_of::<(StepIndex, Vector, u32)>()
@@ -101,7 +103,7 @@ impl Monitor for CyclicCompression {
 }
 
 impl CyclicCompression {
-    fn take(&mut self, scene: &Scene, past: &Past) {
+    fn take(&mut self, scene: &StepContext, past: &History) {
         let act = &scene.act;
         self.progress = self.progress.saturating_add(u32::from(scene.is_evidence()));
         self.steps += 1.0;
@@ -115,7 +117,12 @@ impl CyclicCompression {
         }
     }
 
-    fn recap(&mut self, at: StepIndex, heard: Heard, scene: &Scene) -> Option<(f64, Evidence)> {
+    fn recap(
+        &mut self,
+        at: StepIndex,
+        heard: CueSet,
+        scene: &StepContext,
+    ) -> Option<(f64, Evidence)> {
         let sums_up = heard.has(Cue::SumUp) && !scene.act.poll;
         let meaning = scene.thought.as_ref().filter(|_| sums_up)?;
         // Back from recap to alike recap, as long as next to nothing was learned between two of them.
@@ -141,7 +148,7 @@ impl CyclicCompression {
         Some((score, Evidence::new("recap_again", count).at(same.into_iter().chain([at]))))
     }
 
-    fn after_compaction(&mut self, at: StepIndex, scene: &Scene) -> Option<(f64, Evidence)> {
+    fn after_compaction(&mut self, at: StepIndex, scene: &StepContext) -> Option<(f64, Evidence)> {
         let (cut, acts, again) = self.after.as_mut()?;
         if matches!(scene.act.kind, Kind::Message | Kind::Think) || scene.act.poll {
             return None;
@@ -158,45 +165,14 @@ impl CyclicCompression {
 }
 
 /// An act with its answer: the same again, not the same after something changed.
-fn done_print(scene: &Scene) -> u64 {
+fn done_print(scene: &StepContext) -> u64 {
     scene.act.loose_key ^ scene.act.outcome.result_key.rotate_left(1)
 }
-
-/// Who says one of these goes on from a summary of a conversation that was cut.
-pub(crate) const COMPACTED: [&str; 7] = [
-    "continued from a previous conversation",
-    "conversation was compacted",
-    "context was compacted",
-    "conversation is summarized below",
-    "conversation has been summarized",
-    "summary of the conversation so far",
-    "previous context has been",
-];
-
-/// A thought with one of these sums up where things stand.
-pub(crate) const SUMS_UP: [&str; 16] = [
-    "so far",
-    "to summarize",
-    "to summarise",
-    "in summary",
-    "summary:",
-    "summary of",
-    "let me recap",
-    "recap:",
-    "to recap",
-    "current state",
-    "what we know",
-    "what i know",
-    "facts given",
-    "progress update",
-    "let me summarize",
-    "let me take stock",
-];
 
 fn advice(seen: &Evidence) -> String {
     let (count, limit) = (seen.count, seen.limit.unwrap_or_default());
     let (steps, span) = (seen.steps_in_words(), seen.span_in_words());
-    match (seen.kind, seen.goes_on()) {
+    match (seen.kind, seen.is_repeated()) {
         ("done_before_the_cut", false) => format!(
             "{count} of the {limit} acts since the conversation was cut ({span}) repeat what was done before it. The results \
              are likely to be the same. It may help to note what is already known and go on from the first open point."

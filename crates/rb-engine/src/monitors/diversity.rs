@@ -11,11 +11,11 @@
 
 use std::collections::VecDeque;
 
-use super::{Monitor, MonitorSpec, ProfileWeights, SettingsError, Sign, Suite, at_least};
+use super::{Monitor, MonitorSpec, ProfileWeights, SettingsError, Signal, Suite, at_least};
+use crate::analysis::features::StepFeatures;
+use crate::analysis::text::Label;
 use crate::evidence::Evidence;
-use crate::facts::Facts;
 use crate::step::StepIndex;
-use crate::text::Label;
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
     id: "diversity",
@@ -76,7 +76,7 @@ struct Diversity {
 }
 
 impl Monitor for Diversity {
-    fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign {
+    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
         if let Some(action) = facts.step.action {
             self.calls = self.calls.saturating_add(1);
             if self.recent.len() == self.window as usize {
@@ -85,10 +85,10 @@ impl Monitor for Diversity {
             self.recent.push_back((at, Label::new(action.tool)));
         }
         if self.calls < self.minimum {
-            return Sign::none();
+            return Signal::none();
         }
         let score = self.score();
-        Sign::new(score, || {
+        Signal::new(score, || {
             let tools = if score < ONE_TOOL { 2 } else { 1 };
             let evidence = Evidence::new("few_tools", tools).of(self.window);
             match (self.recent.front(), self.recent.back()) {
@@ -134,7 +134,7 @@ fn advice(seen: &Evidence) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::{check, repeat};
+    use crate::test_util::{check, repeat};
 
     #[test]
     fn one_tool_fires_from_the_eighth_call() {

@@ -15,11 +15,13 @@
 use std::collections::VecDeque;
 
 use super::trigrams::{Fresh, Trigrams};
-use super::{Monitor, MonitorSpec, ProfileWeights, SettingsError, Sign, Suite, at_least, in_range};
+use super::{
+    Monitor, MonitorSpec, ProfileWeights, SettingsError, Signal, Suite, at_least, in_range,
+};
+use crate::analysis::features::StepFeatures;
+use crate::analysis::text::{Label, is_word};
 use crate::evidence::Evidence;
-use crate::facts::Facts;
 use crate::step::StepIndex;
-use crate::text::{Label, is_word};
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
     id: "edit_revert",
@@ -99,7 +101,7 @@ struct Cycles {
 }
 
 impl Monitor for EditRevert {
-    fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign {
+    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
         if let Some(action) = facts.step.action
             && is_edit(action.tool)
         {
@@ -157,13 +159,13 @@ impl EditRevert {
         self.cycles.push_back(cycles);
     }
 
-    fn sign(&self) -> Sign {
+    fn sign(&self) -> Signal {
         if let Some(steps) = self.revert {
-            return Sign::new(1.0, || Evidence::new("revert", 1).at(steps));
+            return Signal::new(1.0, || Evidence::new("revert", 1).at(steps));
         }
-        let Some(worst) = &self.worst else { return Sign::none() };
+        let Some(worst) = &self.worst else { return Signal::none() };
         let full = self.settings.cycles_full;
-        Sign::new((f64::from(worst.count) / f64::from(full)).min(1.0), || {
+        Signal::new((f64::from(worst.count) / f64::from(full)).min(1.0), || {
             let file = worst.file.shown();
             Evidence::new("edit_fail_edit", worst.count).of(full).at(worst.last).path(file)
         })
@@ -218,7 +220,7 @@ fn advice(seen: &Evidence) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::check;
+    use crate::test_util::check;
 
     #[test]
     fn undoing_a_change_fires() {

@@ -15,9 +15,9 @@
 
 use std::collections::VecDeque;
 
-use super::{Monitor, MonitorSpec, ProfileWeights, SettingsError, Sign, Suite, in_range};
+use super::{Monitor, MonitorSpec, ProfileWeights, SettingsError, Signal, Suite, in_range};
+use crate::analysis::features::StepFeatures;
 use crate::evidence::Evidence;
-use crate::facts::Facts;
 use crate::step::StepIndex;
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
@@ -114,7 +114,7 @@ impl Default for Hedge {
 }
 
 impl Monitor for Hedge {
-    fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign {
+    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
         if self.retracted.is_none() && !facts.step.thought.is_empty() {
             self.last = at;
             self.retracted = facts.thought.retraction.map(|phrase| (at, phrase));
@@ -122,9 +122,9 @@ impl Monitor for Hedge {
         }
         if let Some((at, phrase)) = self.retracted {
             self.blocks = VecDeque::new(); // never read again
-            return Sign::new(1.0, || Evidence::new("retraction", 1).at([at]).phrase(phrase));
+            return Signal::new(1.0, || Evidence::new("retraction", 1).at([at]).phrase(phrase));
         }
-        Sign::new(self.score(), || {
+        Signal::new(self.score(), || {
             let kind = if self.thoughts < THOUGHTS_FOR_HALVES { "doubt" } else { "growing_doubt" };
             Evidence::new(kind, self.late.hedges).at([self.last])
         })
@@ -217,7 +217,7 @@ fn advice(seen: &Evidence) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::check;
+    use crate::test_util::check;
 
     #[test]
     fn taking_something_back_is_remembered() {

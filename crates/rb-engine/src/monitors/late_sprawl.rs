@@ -12,11 +12,11 @@
 //!
 //! **Blind spots.** Agents that never change anything do not converge in a way that could be seen here.
 
-use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite};
-use crate::act::Kind;
+use super::{Monitor, MonitorSpec, ProfileWeights, Signal, Suite};
+use crate::analysis::action::Kind;
+use crate::analysis::features::StepFeatures;
+use crate::analysis::history::{History, StepContext};
 use crate::evidence::Evidence;
-use crate::facts::Facts;
-use crate::scene::{Past, Scene};
 use crate::step::StepIndex;
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
@@ -51,11 +51,11 @@ struct LateSprawl {
 }
 
 impl Monitor for LateSprawl {
-    fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign {
-        let Some((scene, past)) = facts.scene else { return Sign::none() };
+    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
+        let Some((scene, past)) = facts.scene else { return Signal::none() };
         let act = &scene.act;
         if matches!(act.kind, Kind::Message | Kind::Think | Kind::Finish) || act.poll {
-            return Sign::none();
+            return Signal::none();
         }
         self.changed |= act.edits || act.kind.is_effect();
         self.checked |= self.changed && act.verifies;
@@ -66,7 +66,7 @@ impl Monitor for LateSprawl {
         }
         self.window = ((self.window << 1) | u32::from(new)) & ((1 << WINDOW) - 1);
         let count = self.window.count_ones();
-        Sign::new(SCORES.get(count as usize).copied().unwrap_or(1.0), || {
+        Signal::new(SCORES.get(count as usize).copied().unwrap_or(1.0), || {
             Evidence::new("new_directions", count).of(WINDOW).at([self.last_new])
         })
     }
@@ -80,7 +80,7 @@ impl Monitor for LateSprawl {
     }
 }
 
-fn opens_direction(scene: &Scene, past: &Past) -> bool {
+fn opens_direction(scene: &StepContext, past: &History) -> bool {
     let unknown = scene.familiar.is_some_and(|known| known < FAMILIAR);
     unknown && scene.meaning.closest(past.recent.iter().map(|act| &act.meaning)) < UNLIKE
 }
@@ -88,7 +88,7 @@ fn opens_direction(scene: &Scene, past: &Past) -> bool {
 fn advice(seen: &Evidence) -> String {
     let (count, limit) = (seen.count, seen.limit.unwrap_or_default());
     let steps = seen.steps_in_words();
-    if seen.goes_on() {
+    if seen.is_repeated() {
         return format!(
             "new directions keep opening after an earlier notice: {count} of the last {limit} acts, most recently {steps}. The \
              work had been changed and checked before that, and each further direction puts it at risk. Ways out: finish \

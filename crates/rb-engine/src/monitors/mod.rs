@@ -29,22 +29,17 @@ pub mod test_repeat;
 /// Done, with changes that nothing has checked.
 pub mod verification_skip;
 
-mod panel;
 mod signature;
 mod trigrams;
 
-pub use panel::{Assessment, Panel, Reading, round4};
-
-use crate::act::ToolPolicies;
+use crate::analysis::action::ToolPolicies;
+use crate::analysis::features::StepFeatures;
 use crate::evidence::Evidence;
-use crate::facts::Facts;
+use crate::guidance::SPEAKER;
 use crate::step::StepIndex;
 
 /// A score at or above this fires, unless a monitor's row or the user says otherwise.
 pub const DEFAULT_FIRE_THRESHOLD: f64 = 0.6;
-
-/// Who speaks: every advice begins with this, so that a model can tell it from a user or a tool.
-pub(crate) const SPEAKER: &str = "Run monitor of this workspace:";
 
 /// Every monitor. The order is the order of sums, listings and columns; ids are never renamed.
 pub static ALL: [&MonitorSpec; 12] = [
@@ -153,7 +148,7 @@ impl MonitorSpec {
     /// What to tell the agent, written from the evidence.
     pub fn advice(&self, evidence: &Evidence) -> String {
         let again = match self.suite {
-            Suite::Heuristic if evidence.goes_on() => {
+            Suite::Heuristic if evidence.is_repeated() => {
                 " It went on after an earlier notice; saying what stands in the way is also a way forward."
             }
             Suite::Heuristic | Suite::Semantic => "",
@@ -171,14 +166,14 @@ impl PartialEq for MonitorSpec {
 
 /// What a monitor sees in one step.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Sign {
+pub(crate) struct Signal {
     /// From 0 (healthy) to 1 (worst).
     pub(crate) score: f64,
     /// There whenever the score is above zero.
     pub(crate) evidence: Option<Evidence>,
 }
 
-impl Sign {
+impl Signal {
     pub(crate) fn none() -> Self {
         Self::default()
     }
@@ -192,7 +187,7 @@ impl Sign {
 /// One failure mode, watched over one run.
 pub(crate) trait Monitor: Send {
     /// Takes the next step. Called once a step, in order.
-    fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign;
+    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal;
 
     /// Its advice on what it saw up to this step was shown; what comes next is judged afresh.
     fn advised(&mut self, _at: StepIndex) {}
@@ -291,41 +286,4 @@ impl MonitorSettings {
 }
 
 #[cfg(test)]
-mod cases;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_are_unique_and_snake_case() {
-        for (at, spec) in ALL.iter().enumerate() {
-            assert!(spec.id.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{}", spec.id);
-            assert!(ALL[at + 1..].iter().all(|other| other.id != spec.id), "{} twice", spec.id);
-        }
-    }
-
-    #[test]
-    fn every_row_is_complete() {
-        for spec in ALL {
-            assert!(spec.summary.ends_with('.') && spec.summary.len() < 100, "{}", spec.id);
-            assert!(spec.fire_at > 0.0 && spec.fire_at <= 1.0, "{}", spec.id);
-            assert!(!spec.failure_type.is_empty(), "{}", spec.id);
-        }
-    }
-
-    #[test]
-    fn weights_of_a_suite_sum_to_one() {
-        for suite in [Suite::Heuristic, Suite::Semantic] {
-            let sum = |weight: fn(&ProfileWeights) -> f64| -> f64 {
-                ALL.iter()
-                    .filter(|spec| spec.suite == suite)
-                    .map(|spec| weight(&spec.weights))
-                    .sum()
-            };
-            for total in [sum(|w| w.coding), sum(|w| w.pr_review), sum(|w| w.qa)] {
-                assert!((total - 1.0).abs() < 1e-9, "{suite:?} {total}");
-            }
-        }
-    }
-}
+mod tests;

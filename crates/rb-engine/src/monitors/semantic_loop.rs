@@ -21,13 +21,13 @@
 
 use std::collections::VecDeque;
 
-use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite};
-use crate::act::Kind;
+use super::{Monitor, MonitorSpec, ProfileWeights, Signal, Suite};
+use crate::analysis::action::Kind;
+use crate::analysis::features::StepFeatures;
+use crate::analysis::history::{History, PastStep, StepContext};
+use crate::analysis::text::{fingerprint, is_blank};
 use crate::evidence::Evidence;
-use crate::facts::Facts;
-use crate::scene::{Past, PastAct, Scene};
 use crate::step::StepIndex;
-use crate::text::{fingerprint, is_blank};
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
     id: "semantic_loop",
@@ -82,25 +82,25 @@ struct SemanticLoop {
 }
 
 impl Monitor for SemanticLoop {
-    fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign {
-        let Some((scene, past)) = facts.scene else { return Sign::none() };
+    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
+        let Some((scene, past)) = facts.scene else { return Signal::none() };
         if !is_blank(facts.step.user_input) {
             self.since = at;
         }
         self.steps += 1.0;
         self.trouble += trouble(scene);
-        let window: VecDeque<&PastAct> =
+        let window: VecDeque<&PastStep> =
             past.recent.iter().filter(|act| act.at >= self.since).collect();
         let signs = self.signs(at, scene, past, &window);
-        let mut found: Vec<Found> = signs.into_iter().flatten().collect();
+        let mut found: Vec<Retrieved> = signs.into_iter().flatten().collect();
         found.extend(self.back_and_forth(at, scene));
         let strongest = found.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
         let trouble = (self.trouble / (self.steps + QUIET_START)).min(TROUBLE_MAX);
         match strongest {
             Some((score, evidence)) if score > trouble => {
-                Sign::new(score, || evidence.tool(facts.step.tool()))
+                Signal::new(score, || evidence.tool(facts.step.tool()))
             }
-            _ => Sign::new(trouble, || Evidence::new("trouble", 1).at([at])),
+            _ => Signal::new(trouble, || Evidence::new("trouble", 1).at([at])),
         }
     }
 
@@ -120,10 +120,10 @@ impl SemanticLoop {
     fn signs(
         &mut self,
         at: StepIndex,
-        scene: &Scene,
-        past: &Past,
-        window: &VecDeque<&PastAct>,
-    ) -> [Option<Found>; 5] {
+        scene: &StepContext,
+        past: &History,
+        window: &VecDeque<&PastStep>,
+    ) -> [Option<Retrieved>; 5] {
         let act = &scene.act;
         if act.poll || act.stateful || matches!(act.kind, Kind::Think | Kind::Finish) {
             return Default::default();
@@ -145,14 +145,14 @@ impl SemanticLoop {
     fn reworded(
         &mut self,
         at: StepIndex,
-        scene: &Scene,
-        past: &Past,
-        window: &VecDeque<&PastAct>,
-    ) -> Option<Found> {
+        scene: &StepContext,
+        past: &History,
+        window: &VecDeque<&PastStep>,
+    ) -> Option<Retrieved> {
         let query = scene.act.query.as_deref()?;
         let mut earlier = rewordings(scene, past, window);
         earlier.retain(|act| act.at >= self.reworded_since);
-        let fires = |earlier: &[&PastAct]| level(&REWORDED, earlier.len() + 1) >= SPEC.fire_at;
+        let fires = |earlier: &[&PastStep]| level(&REWORDED, earlier.len() + 1) >= SPEC.fire_at;
         if fires(&earlier) {
             let goes_on = earlier.iter().any(|act| Some(act.at) == self.stood);
             if !goes_on {
@@ -170,7 +170,7 @@ impl SemanticLoop {
     }
 
     /// One edit puts in what the one before took out, again and again.
-    fn back_and_forth(&mut self, at: StepIndex, scene: &Scene) -> Option<Found> {
+    fn back_and_forth(&mut self, at: StepIndex, scene: &StepContext) -> Option<Retrieved> {
         let file = scene.act.writes.first().filter(|_| !scene.edit.is_empty())?;
         let file = fingerprint(file.path.rsplit('/').next().unwrap_or(&file.path));
         let before = self.edits.iter().rev().find(|(_, known, _)| *known == file);
@@ -204,7 +204,7 @@ fn turns_round(before: &[u64], after: &[u64]) -> bool {
 }
 
 /// How much trouble one step is, from 0 to about 2.
-fn trouble(scene: &Scene) -> f64 {
+fn trouble(scene: &StepContext) -> f64 {
     let acts = !matches!(scene.act.kind, Kind::Message | Kind::Think);
     let failed = if scene.act.outcome.failed { 1.0 } else { 0.0 };
     let stale = scene.novelty.filter(|_| !scene.act.poll).map_or(0.0, |new| 1.0 - new);
@@ -212,13 +212,18 @@ fn trouble(scene: &Scene) -> f64 {
     failed + 0.8 * stale + again
 }
 
-type Found = (f64, Evidence);
+type Retrieved = (f64, Evidence);
 
 fn level(scores: &[f64], count: usize) -> f64 {
     scores.get(count).or(scores.last()).copied().unwrap_or(0.0)
 }
 
-fn found(kind: &'static str, scores: &[f64], at: StepIndex, before: &[StepIndex]) -> Option<Found> {
+fn found(
+    kind: &'static str,
+    scores: &[f64],
+    at: StepIndex,
+    before: &[StepIndex],
+) -> Option<Retrieved> {
     let count = before.len() + 1;
     let score = level(scores, count);
     let count = u32::try_from(count).unwrap_or(u32::MAX);
@@ -227,10 +232,15 @@ fn found(kind: &'static str, scores: &[f64], at: StepIndex, before: &[StepIndex]
 }
 
 /// The same act with the same answer, and nothing changed between.
-fn again(at: StepIndex, scene: &Scene, past: &Past, window: &VecDeque<&PastAct>) -> Option<Found> {
+fn again(
+    at: StepIndex,
+    scene: &StepContext,
+    past: &History,
+    window: &VecDeque<&PastStep>,
+) -> Option<Retrieved> {
     let act = &scene.act;
     let is_change = act.edits || act.kind.is_effect();
-    let is_same = |p: &&&PastAct| {
+    let is_same = |p: &&&PastStep| {
         // Whatever the wording: what is about the same and answered the same is the same.
         let asked =
             if is_change { p.loose_key == act.loose_key } else { p.target_key == act.target_key };
@@ -249,7 +259,11 @@ fn again(at: StepIndex, scene: &Scene, past: &Past, window: &VecDeque<&PastAct>)
 }
 
 /// The searches for the same thing at the same place in other words that found as little; oldest first, each wording once.
-fn rewordings<'a>(scene: &Scene, past: &Past, window: &VecDeque<&'a PastAct>) -> Vec<&'a PastAct> {
+fn rewordings<'a>(
+    scene: &StepContext,
+    past: &History,
+    window: &VecDeque<&'a PastStep>,
+) -> Vec<&'a PastStep> {
     let act = &scene.act;
     let query = act.query.as_deref().filter(|_| act.kind == Kind::Search && scene.is_fruitless());
     let Some(query) = query else { return Vec::new() };
@@ -277,9 +291,9 @@ fn rewordings<'a>(scene: &Scene, past: &Past, window: &VecDeque<&'a PastAct>) ->
 }
 
 /// Those of the searches that a second opinion does not tell apart from the newest, be it by way of one another.
-fn confirmed<'a>(mut left: Vec<&'a PastAct>, query: &str, past: &Past) -> Vec<&'a PastAct> {
-    let text = |act: &&'a PastAct| act.query.as_deref().unwrap_or_default();
-    let mut chain: Vec<&PastAct> = Vec::new();
+fn confirmed<'a>(mut left: Vec<&'a PastStep>, query: &str, past: &History) -> Vec<&'a PastStep> {
+    let text = |act: &&'a PastStep| act.query.as_deref().unwrap_or_default();
+    let mut chain: Vec<&PastStep> = Vec::new();
     let mut links = 0;
     let mut link = Some(query);
     while let Some(newer) = link {
@@ -306,7 +320,7 @@ fn words_differ(earlier: &str, query: &str) -> bool {
 }
 
 /// Two to five acts with their answers, round and round.
-fn cycle(at: StepIndex, scene: &Scene, window: &VecDeque<&PastAct>) -> Option<Found> {
+fn cycle(at: StepIndex, scene: &StepContext, window: &VecDeque<&PastStep>) -> Option<Retrieved> {
     let act = &scene.act;
     let round = |back: usize| -> Option<(u64, u64)> {
         if back == 0 {
@@ -339,10 +353,10 @@ fn cycle(at: StepIndex, scene: &Scene, window: &VecDeque<&PastAct>) -> Option<Fo
 /// The same error, again and again, whatever was tried.
 fn same_error(
     at: StepIndex,
-    scene: &Scene,
-    past: &Past,
-    window: &VecDeque<&PastAct>,
-) -> Option<Found> {
+    scene: &StepContext,
+    past: &History,
+    window: &VecDeque<&PastStep>,
+) -> Option<Retrieved> {
     let outcome = &scene.act.outcome;
     let class = outcome.signature_class.filter(|_| outcome.failed)?;
     let mut steps = Vec::new();
@@ -373,7 +387,7 @@ fn same_error(
 }
 
 /// One look after the other that shows nothing new.
-fn no_news(at: StepIndex, scene: &Scene, window: &VecDeque<&PastAct>) -> Option<Found> {
+fn no_news(at: StepIndex, scene: &StepContext, window: &VecDeque<&PastStep>) -> Option<Retrieved> {
     if !scene.is_no_news() || !scene.act.kind.is_look() {
         return None;
     }
@@ -385,9 +399,13 @@ fn no_news(at: StepIndex, scene: &Scene, window: &VecDeque<&PastAct>) -> Option<
 }
 
 /// The same message again, or nearly, with nothing done and nothing said between.
-fn said_again(at: StepIndex, scene: &Scene, window: &VecDeque<&PastAct>) -> Option<Found> {
+fn said_again(
+    at: StepIndex,
+    scene: &StepContext,
+    window: &VecDeque<&PastStep>,
+) -> Option<Retrieved> {
     let thought = scene.thought.as_ref().filter(|_| scene.novelty.is_none())?;
-    let alike = |p: &&&PastAct| {
+    let alike = |p: &&&PastStep| {
         let same =
             p.thought.as_ref().is_some_and(|earlier| earlier.cosine(thought) >= SAME_MESSAGE);
         p.kind == Kind::Message && same
@@ -398,7 +416,7 @@ fn said_again(at: StepIndex, scene: &Scene, window: &VecDeque<&PastAct>) -> Opti
 }
 
 fn advice(seen: &Evidence) -> String {
-    if seen.goes_on() {
+    if seen.is_repeated() {
         return plainer_advice(seen);
     }
     let steps = seen.steps_in_words();

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::text::{head, is_digit, is_space, is_word, run_len, trim};
+use crate::analysis::text::{is_digit, is_space, is_word, prefix, run_len, trim};
 
 /// Stands where something volatile was.
 const MARK: char = '∎';
@@ -21,13 +21,13 @@ pub(super) fn signature(observation: &str) -> String {
         let cleaned = clean(&observation[..cut]);
         let sure = trim(&cleaned);
         let sure = sure.rfind(is_space).map_or("", |last| &sure[..last]);
-        let signature = head(sure, SIGNATURE_CHARS_MAX);
+        let signature = prefix(sure, SIGNATURE_CHARS_MAX);
         if signature.len() < sure.len() {
             return signature.to_owned();
         }
         len = 2 * cut;
     }
-    head(trim(&clean(observation)), SIGNATURE_CHARS_MAX).to_owned()
+    prefix(trim(&clean(observation)), SIGNATURE_CHARS_MAX).to_owned()
 }
 
 /// Where the first white space is after so many bytes.
@@ -216,7 +216,7 @@ mod tests {
             }
             text = clean;
         }
-        head(trim(&text), SIGNATURE_CHARS_MAX).to_owned()
+        prefix(trim(&text), SIGNATURE_CHARS_MAX).to_owned()
     }
 
     fn volatile() -> impl Strategy<Value = String> {

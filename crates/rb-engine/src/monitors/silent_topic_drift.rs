@@ -18,17 +18,17 @@
 //! **Blind spots.** Nothing is said without a task, nor before the run has found something. Drift among things already seen; a detour of
 //! one or two steps; another case of the same kind whose names are all numbers.
 
-use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite};
-use crate::act::Kind;
-use crate::cues::Cue;
+use super::{Monitor, MonitorSpec, ProfileWeights, Signal, Suite};
+use crate::analysis::action::Kind;
+use crate::analysis::cues::Cue;
+use crate::analysis::embedding::Vector;
+use crate::analysis::features::StepFeatures;
+use crate::analysis::history::{NAMES_BYTES_MAX, Names, StepContext, installs};
+use crate::analysis::identifiers::{KnownIdentifiers, Mentions, StepSet};
+use crate::analysis::recency_filter::{Name, RecencyFilter, names_within};
+use crate::analysis::text::is_blank;
 use crate::evidence::Evidence;
-use crate::facts::Facts;
-use crate::meaning::Vector;
-use crate::mentions::{Known, Mentions, Once};
-use crate::scene::{NAMES_BYTES_MAX, Names, Scene, installs};
-use crate::seen::{Name, SeenOnce, names_within};
 use crate::step::{Step, StepIndex};
-use crate::text::is_blank;
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
     id: "silent_topic_drift",
@@ -89,9 +89,9 @@ mod weight {
 
 #[derive(Default)]
 struct SilentTopicDrift {
-    known: Known,
+    known: KnownIdentifiers,
     /// What steps named while the evidence was above zero.
-    aside: SeenOnce,
+    aside: RecencyFilter,
     begun: bool,
     belonging: u32,
     /// Those among them that did not come back with nothing.
@@ -122,9 +122,9 @@ struct Named {
 }
 
 impl Monitor for SilentTopicDrift {
-    fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign {
-        let Some((scene, past)) = facts.scene else { return Sign::none() };
-        let Some(on_task) = scene.on_task else { return Sign::none() };
+    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
+        let Some((scene, past)) = facts.scene else { return Signal::none() };
+        let Some(on_task) = scene.on_task else { return Signal::none() };
         let step = &facts.step;
         if !std::mem::replace(&mut self.begun, true) {
             self.known.ask(past.task());
@@ -155,7 +155,7 @@ impl Monitor for SilentTopicDrift {
         self.keep(scene, &named, close);
         let most = if self.steps < STEPS_MIN { UNSURE } else { 1.0 };
         let score = (0.6 * self.foreign / FOREIGN_FULL).min(most);
-        Sign::new(score, || Evidence::new("off_task", self.steps).at([self.first, at]))
+        Signal::new(score, || Evidence::new("off_task", self.steps).at([self.first, at]))
     }
 
     fn advised(&mut self, _: StepIndex) {
@@ -164,29 +164,30 @@ impl Monitor for SilentTopicDrift {
     }
 
     fn heap_bytes(&self) -> usize {
-        let way = self.way.as_ref().map_or(0, |_| crate::meaning::DIMS * size_of::<f32>());
+        let way =
+            self.way.as_ref().map_or(0, |_| crate::analysis::embedding::DIMS * size_of::<f32>());
         self.known.heap_bytes() + self.aside.heap_bytes() + way
     }
 }
 
 impl SilentTopicDrift {
     fn named(&self, step: &Step<'_>, names: &Names) -> Named {
-        let mentions = |text: &str, bytes: usize, names: &[Name], once: &mut Once| {
+        let mentions = |text: &str, bytes: usize, names: &[Name], once: &mut StepSet| {
             let text = begin(text, bytes);
             Mentions::of(text, &names_within(names, text), &self.known, once)
         };
         let input = step.action.map_or("", |action| action.input.text());
         // An answer that only repeats the question tells nothing.
-        let mut once = Once::default();
+        let mut once = StepSet::default();
         Named {
             done: mentions(input, NAMES_BYTES, &names.done, &mut once),
             answered: mentions(step.observation, ANSWER_BYTES, &names.answered, &mut once),
-            said: mentions(step.thought, NAMES_BYTES, &names.said, &mut Once::default()),
+            said: mentions(step.thought, NAMES_BYTES, &names.said, &mut StepSet::default()),
         }
     }
 
     /// Above zero speaks for drift, below against it.
-    fn evidence(&self, scene: &Scene, named: &Named, close: Closeness) -> f64 {
+    fn evidence(&self, scene: &StepContext, named: &Named, close: Closeness) -> f64 {
         let Named { done, said, answered } = named;
         let made_up = if scene.act.kind == Kind::Edit { 0.0 } else { much(done.unknown) };
         // An error speaks its own language.
@@ -219,7 +220,7 @@ impl SilentTopicDrift {
     }
 
     /// What the step names is learned if it belongs, and set aside otherwise.
-    fn keep(&mut self, scene: &Scene, named: &Named, close: Closeness) {
+    fn keep(&mut self, scene: &StepContext, named: &Named, close: Closeness) {
         let Named { done, said, answered } = named;
         // What somebody replies is nothing the agent brought up.
         if scene.act.kind == Kind::Message {
@@ -244,7 +245,7 @@ impl SilentTopicDrift {
         let way = self.way.get_or_insert_with(Vector::zero);
         for direction in [Some(&scene.meaning), scene.thought.as_ref()].into_iter().flatten() {
             if !direction.is_zero() {
-                way.turn_towards(direction, WAY_SHARE);
+                way.lerp(direction, WAY_SHARE);
             }
         }
     }
@@ -260,23 +261,9 @@ fn begin(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
-/// Who says one of these says that the direction changes.
-pub(crate) const DIRECTION_CHANGES: [&str; 10] = [
-    "switching to",
-    "switch to",
-    "moving on to",
-    "move on to",
-    "instead of the task",
-    "a detour",
-    "before going on",
-    "put this aside",
-    "set this aside",
-    "unrelated",
-];
-
 fn advice(seen: &Evidence) -> String {
     let (count, span) = (seen.count, seen.span_in_words());
-    if seen.goes_on() {
+    if seen.is_repeated() {
         return format!(
             "the work has left the task again after an earlier notice: the last {count} steps ({span}) share little with it or \
              with what was done for it. What comes of them will probably not be wanted. Ways out: read the task once more and \

@@ -10,11 +10,11 @@
 //! **Blind spots.** Only names are compared, so an agent whose one tool is `bash` fires in every run.
 //! `semantic_loop` compares what was asked and what came back.
 
-use super::{Monitor, MonitorSpec, ProfileWeights, SettingsError, Sign, Suite, at_least};
+use super::{Monitor, MonitorSpec, ProfileWeights, SettingsError, Signal, Suite, at_least};
+use crate::analysis::features::StepFeatures;
+use crate::analysis::text::Label;
 use crate::evidence::Evidence;
-use crate::facts::Facts;
 use crate::step::StepIndex;
-use crate::text::Label;
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
     id: "streak",
@@ -59,7 +59,7 @@ struct Row {
 }
 
 impl Monitor for Streak {
-    fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign {
+    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
         if let Some(action) = facts.step.action {
             match &mut self.row {
                 Some(row) if row.tool.is(action.tool) => {
@@ -74,14 +74,14 @@ impl Monitor for Streak {
         }
         match &self.row {
             Some(row) if row.calls > 1 => {
-                Sign::new((f64::from(row.calls) / f64::from(self.cap)).min(1.0), || {
+                Signal::new((f64::from(row.calls) / f64::from(self.cap)).min(1.0), || {
                     Evidence::new("same_tool_in_a_row", row.calls)
                         .of(self.cap)
                         .at([row.first, row.last])
                         .tool(row.tool.shown())
                 })
             }
-            _ => Sign::none(),
+            _ => Signal::none(),
         }
     }
 
@@ -103,7 +103,7 @@ fn advice(seen: &Evidence) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::check;
+    use crate::test_util::check;
 
     #[test]
     fn the_third_call_in_a_row_fires() {

@@ -10,11 +10,11 @@
 //! **Blind spots.** It never forgives, and a test run is known by the tool's name or a few words of its
 //! output. A source file that is read and happens to hold such words counts too.
 
-use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite, signature};
+use super::{Monitor, MonitorSpec, ProfileWeights, Signal, Suite, signature};
+use crate::analysis::features::StepFeatures;
+use crate::analysis::text::{fingerprint, searchable};
 use crate::evidence::Evidence;
-use crate::facts::Facts;
 use crate::step::StepIndex;
-use crate::text::{fingerprint, searchable};
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
     id: "test_repeat",
@@ -36,7 +36,7 @@ struct TestRepeat {
 }
 
 impl Monitor for TestRepeat {
-    fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign {
+    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
         if facts.failed() && is_test(facts) {
             let signature = signature::signature(facts.step.observation);
             let print = (!signature.is_empty()).then(|| fingerprint(&signature));
@@ -50,10 +50,10 @@ impl Monitor for TestRepeat {
             self.last = Some((at, print));
         }
         match self.repeated {
-            Some((steps, pairs)) => Sign::new(1.0, || {
+            Some((steps, pairs)) => Signal::new(1.0, || {
                 Evidence::new("same_failure_again", pairs.saturating_add(1)).at(steps)
             }),
-            None => Sign::none(),
+            None => Signal::none(),
         }
     }
 
@@ -62,7 +62,7 @@ impl Monitor for TestRepeat {
     }
 }
 
-fn is_test(facts: &Facts<'_>) -> bool {
+fn is_test(facts: &StepFeatures<'_>) -> bool {
     facts.observation.tested || searchable(facts.step.tool()).contains("test")
 }
 
@@ -77,7 +77,7 @@ fn advice(seen: &Evidence) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::check;
+    use crate::test_util::check;
 
     #[test]
     fn the_same_failure_twice_fires_and_stays() {

@@ -13,14 +13,14 @@
 //!
 //! **Blind spots.** Whether the check was a good one. A program that is run counts, whatever it prints.
 
-use super::{Monitor, MonitorSpec, ProfileWeights, Sign, Suite};
-use crate::act::{Act, FileRef, Kind, Outcome};
-use crate::claims;
-use crate::cues::{Cue, SHORT_ANSWER_BYTES};
+use super::{Monitor, MonitorSpec, ProfileWeights, Signal, Suite};
+use crate::analysis::action::{ActionSummary, FileRef, Kind, Outcome};
+use crate::analysis::claims;
+use crate::analysis::cues::{Cue, SHORT_ANSWER_BYTES};
+use crate::analysis::features::StepFeatures;
+use crate::analysis::text::Label;
 use crate::evidence::Evidence;
-use crate::facts::Facts;
 use crate::step::StepIndex;
-use crate::text::Label;
 
 pub(super) static SPEC: MonitorSpec = MonitorSpec {
     id: "verification_skip",
@@ -49,8 +49,8 @@ struct VerificationSkip {
 }
 
 impl Monitor for VerificationSkip {
-    fn observe(&mut self, at: StepIndex, facts: &Facts<'_>) -> Sign {
-        let Some((scene, _)) = facts.scene else { return Sign::none() };
+    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
+        let Some((scene, _)) = facts.scene else { return Signal::none() };
         let act = &scene.act;
         let says_so = act.kind == Kind::Message
             && !act.outcome.failed
@@ -74,11 +74,11 @@ impl Monitor for VerificationSkip {
             self.changes = 0;
         }
         if self.unchecked.is_empty() {
-            return Sign::none();
+            return Signal::none();
         }
         let pending = (UNCHECKED * f64::from(self.changes)).min(UNCHECKED_MAX);
         let score = if finishes { (DONE + pending / 2.0).min(1.0) } else { pending };
-        Sign::new(score, || {
+        Signal::new(score, || {
             let kind = if finishes { "done_unchecked" } else { "unchecked" };
             let evidence =
                 Evidence::new(kind, self.changes).at(self.unchecked.iter().map(|(step, _)| *step));
@@ -123,22 +123,12 @@ fn is_or_holds(seen: &str, file: &Label) -> bool {
 }
 
 /// `… | tee file` shows what it writes.
-fn shows_what_it_writes(act: &Act) -> bool {
+fn shows_what_it_writes(act: &ActionSummary) -> bool {
     act.edits && act.commands.iter().any(|command| command.starts_with("tee"))
 }
 
-/// A short answer with one of these is that of a check that could not run.
-pub(crate) const COULD_NOT_RUN: [&str; 6] = [
-    "command not found",
-    "no module named",
-    "no tests ran",
-    "collected 0 items",
-    "no such file",
-    "is not recognized",
-];
-
 /// A check that could not run checks nothing.
-fn could_not_run(facts: &Facts<'_>, outcome: &Outcome) -> bool {
+fn could_not_run(facts: &StepFeatures<'_>, outcome: &Outcome) -> bool {
     let is_short = facts.step.observation.len() < SHORT_ANSWER_BYTES;
     outcome.exit_code == Some(127) || (is_short && facts.observation.heard.has(Cue::CouldNotRun))
 }
@@ -151,7 +141,7 @@ fn advice(seen: &Evidence) -> String {
         1 => "one change was made".to_owned(),
         more => format!("{more} changes were made"),
     };
-    if seen.goes_on() {
+    if seen.is_repeated() {
         return format!(
             "the work was called done again after an earlier notice, and still {changes} that nothing has checked{file} \
              ({steps}). Whether it works is unknown. Ways out: one short check now, be it reading the change once more, or a \

@@ -1,9 +1,10 @@
 //! The wording rules of everything we say to an agent, held for any evidence a run can give.
 
 use proptest::prelude::*;
+use rb_engine::config::Engine;
 use rb_engine::evidence::Evidence;
-use rb_engine::monitors::{ALL, Panel};
-use rb_engine::rules::Rules;
+use rb_engine::monitors::ALL;
+use rb_engine::run::MonitorSet;
 use rb_engine::step::{Input, Step, StepIndex};
 
 use crate::traces::{heuristic, trace};
@@ -58,7 +59,7 @@ fn hostile_names_cannot_break_the_wording() {
 
 #[test]
 fn advice_cites_what_was_seen() {
-    let mut panel = Panel::new(&heuristic(), "");
+    let mut monitors = MonitorSet::new(&heuristic(), "");
     let mut said = Vec::new();
     for n in 0..13 {
         let failing =
@@ -70,14 +71,14 @@ fn advice_cites_what_was_seen() {
         } else {
             editing.with_observation("error")
         };
-        let assessment = panel.observe(&step);
+        let assessment = monitors.observe(&step);
         said.extend(
             assessment.fired().filter_map(|reading| Some((reading.monitor.id, reading.advice()?))),
         );
     }
     for _ in 0..6 {
         let step = Step::default().with_action("read_file", Input::None);
-        let assessment = panel.observe(&step);
+        let assessment = monitors.observe(&step);
         said.extend(
             assessment.fired().filter_map(|reading| Some((reading.monitor.id, reading.advice()?))),
         );
@@ -182,9 +183,9 @@ proptest! {
 
     #[test]
     fn every_advice_of_any_run_keeps_the_rules(trace in trace(40)) {
-        let mut panel = Panel::new(&Rules::default(), "");
+        let mut monitors = MonitorSet::new(&Engine::default(), "");
         for step in &trace {
-            for reading in panel.observe(&step.step()).fired() {
+            for reading in monitors.observe(&step.step()).fired() {
                 // The first time, and when it goes on after an earlier notice.
                 for earlier in [0, 3] {
                     let evidence = reading.evidence.clone().map(|evidence| Evidence { earlier, ..evidence });

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use rb_engine::monitors::{Panel, round4};
+use rb_engine::run::{MonitorSet, round4};
 
 use crate::traces::{Owned, heuristic, trace};
 
@@ -31,9 +31,9 @@ fn diversity(steps: &[Owned]) -> f64 {
     if tools.len() < 8 {
         return 0.0;
     }
-    let tail = &tools[tools.len() - 5..];
-    let alternating = tail[0] != tail[1] && (2..5).all(|at| tail[at] == tail[at - 2]);
-    match tail.iter().collect::<BTreeSet<_>>().len() {
+    let suffix = &tools[tools.len() - 5..];
+    let alternating = suffix[0] != suffix[1] && (2..5).all(|at| suffix[at] == suffix[at - 2]);
+    match suffix.iter().collect::<BTreeSet<_>>().len() {
         1 => 1.0,
         2 if !alternating => 0.7,
         _ => 0.0,
@@ -41,9 +41,9 @@ fn diversity(steps: &[Owned]) -> f64 {
 }
 
 fn failed(step: &Owned) -> bool {
-    let low = step.observation.to_lowercase();
+    let lower = step.observation.to_lowercase();
     let signs = ["error", "exception", "traceback", "failed", "not found", "assertion", "invalid"];
-    step.is_error || signs.iter().any(|sign| low.contains(sign))
+    step.is_error || signs.iter().any(|sign| lower.contains(sign))
 }
 
 fn pieces(text: &str) -> BTreeSet<Vec<char>> {
@@ -111,11 +111,11 @@ proptest! {
     /// After every step, what was kept says the same as reading the whole prefix again.
     #[test]
     fn incremental_equals_from_scratch(trace in trace(40)) {
-        let new = || Panel::new(&heuristic(), "");
-        let mut panel = new();
+        let new = || MonitorSet::new(&heuristic(), "");
+        let mut monitors = new();
         for at in 0..trace.len() {
             let prefix = &trace[..=at];
-            let live = panel.observe(&trace[at].step());
+            let live = monitors.observe(&trace[at].step());
             let mut fresh = new();
             let scratch = prefix.iter().map(|step| fresh.observe(&step.step())).last().expect("not empty");
             prop_assert_eq!(&live, &scratch);
@@ -126,7 +126,7 @@ proptest! {
             prop_assert_eq!(score("diversity"), Some(diversity(prefix)));
             prop_assert_eq!(score("edit_revert"), Some(edit_revert(prefix)));
 
-            let sum: f64 = live.readings.iter().zip(panel.weights().iter()).map(|(r, weight)| weight * r.score).sum();
+            let sum: f64 = live.readings.iter().zip(monitors.weights().iter()).map(|(r, weight)| weight * r.score).sum();
             prop_assert_eq!(live.composite, round4(sum));
             for reading in &live.readings {
                 prop_assert!((0.0..=1.0).contains(&reading.score));

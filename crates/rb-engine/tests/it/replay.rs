@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use rb_engine::budget::{TokenBudget, Usage};
-use rb_engine::guidance::{Found, Lookup, Pattern, PatternBody};
-use rb_engine::record::{Reply, StepRecord};
-use rb_engine::route::Routing;
-use rb_engine::rules::{Rules, RulesConfig};
+use rb_engine::config::{Engine, EngineConfig};
+use rb_engine::guidance::{Pattern, PatternBody, Retrieved, TierResult};
+use rb_engine::policy::routing::Routing;
+use rb_engine::policy::token_budget::{TokenBudget, Usage};
+use rb_engine::run::record::{Reply, StepRecord};
 use rb_engine::run::{Plan, Run};
 
 use crate::traces::{Owned, step};
@@ -16,19 +16,19 @@ use crate::traces::{Owned, step};
 #[derive(Debug, Clone)]
 struct Event {
     steps: Vec<Owned>,
-    found: Found,
+    found: Retrieved,
     tokens: u64,
     /// The model answered; otherwise the call failed and was not recorded.
     answered: bool,
 }
 
-fn lookup(body: PatternBody) -> impl Strategy<Value = Lookup> {
+fn lookup(body: PatternBody) -> impl Strategy<Value = TierResult> {
     let pattern = Pattern { id: "p1".to_owned(), body };
     prop::sample::select(vec![
-        Lookup::NotAsked,
-        Lookup::Failed,
-        Lookup::Answered(vec![]),
-        Lookup::Answered(vec![pattern]),
+        TierResult::NotAsked,
+        TierResult::Failed,
+        TierResult::Answered(vec![]),
+        TierResult::Answered(vec![pattern]),
     ])
 }
 
@@ -57,18 +57,18 @@ fn event() -> impl Strategy<Value = Event> {
     )
         .prop_map(|(steps, e1, e2, e3, tokens, answered)| Event {
             steps,
-            found: Found { e1, e2, e3 },
+            found: Retrieved { e1, e2, e3 },
             tokens,
             answered,
         })
 }
 
-fn rules() -> Arc<Rules> {
-    let config = RulesConfig {
+fn rules() -> Arc<Engine> {
+    let config = EngineConfig {
         routing: Routing::from_names([("SLOW", "claude-opus"), ("FAST", "claude-haiku")])
             .expect("good routes"),
         budget: Some(TokenBudget::enforced(20_000)),
-        ..RulesConfig::default()
+        ..EngineConfig::default()
     };
     Arc::new(config.check().expect("good rules"))
 }

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rb_engine::meaning::{Embedder, Vector};
-use rb_engine::monitors::Panel;
-use rb_engine::rules::Rules;
+use rb_engine::analysis::embedding::{Embedder, Vector};
+use rb_engine::config::Engine;
+use rb_engine::run::MonitorSet;
 use rb_engine::step::{Input, Step};
 
 /// Answers what the test says, and notes what it was asked.
@@ -18,7 +18,7 @@ impl Embedder for Scripted {
         Vector::of(rb_embed::embed(text).values())
     }
 
-    fn confirms(&self, a: &str, b: &str) -> Option<bool> {
+    fn second_opinion(&self, a: &str, b: &str) -> Option<bool> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.push(format!("{a} / {b}"));
         (self.says)(a, b)
@@ -27,18 +27,18 @@ impl Embedder for Scripted {
 
 struct Watched {
     embedder: Arc<Scripted>,
-    panel: Panel,
+    monitors: MonitorSet,
 }
 
 impl Watched {
     fn by(says: fn(&str, &str) -> Option<bool>) -> Self {
         let embedder = Arc::new(Scripted { says, asked: Mutex::default() });
-        let rules = Rules::default().with_embedder(Arc::<Scripted>::clone(&embedder));
-        Self { embedder, panel: Panel::new(&rules, "") }
+        let rules = Engine::default().with_embedder(Arc::<Scripted>::clone(&embedder));
+        Self { embedder, monitors: MonitorSet::new(&rules, "") }
     }
 
     fn step(&mut self, step: &Step<'_>) -> bool {
-        let assessment = self.panel.observe(step);
+        let assessment = self.monitors.observe(step);
         assessment.fired().any(|reading| reading.monitor.id == "semantic_loop")
     }
 

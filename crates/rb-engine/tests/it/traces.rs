@@ -1,13 +1,13 @@
 //! Random traces for the properties: short texts made of the words that matter.
 
 use proptest::prelude::*;
+use rb_engine::config::{Engine, EngineConfig};
 use rb_engine::monitors::SuiteChoice;
-use rb_engine::rules::{Rules, RulesConfig};
 use rb_engine::step::{Input, Step};
 
 /// Rules under which only the first suite watches.
-pub(crate) fn heuristic() -> Rules {
-    let config = RulesConfig { suite: SuiteChoice::Heuristic, ..RulesConfig::default() };
+pub(crate) fn heuristic() -> Engine {
+    let config = EngineConfig { suite: SuiteChoice::Heuristic, ..EngineConfig::default() };
     config.check().expect("good rules")
 }
 

@@ -3,23 +3,23 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use rb_engine::budget::{TokenBudget, Usage};
-use rb_engine::fsm::State;
-use rb_engine::guidance::{Found, Lookup, Pattern, PatternBody, Tier};
+use rb_engine::config::EngineConfig;
+use rb_engine::guidance::{Pattern, PatternBody, Retrieved, Tier, TierResult};
 use rb_engine::monitors::SuiteChoice;
-use rb_engine::record::{Reply, StepRecord};
-use rb_engine::route::Routing;
-use rb_engine::rules::RulesConfig;
-use rb_engine::run::{Ask, Run, Stop};
+use rb_engine::policy::fsm::State;
+use rb_engine::policy::routing::Routing;
+use rb_engine::policy::token_budget::{TokenBudget, Usage};
+use rb_engine::run::record::{Reply, StepRecord};
+use rb_engine::run::{PreCall, Run, Stop};
 use rb_engine::step::{Input, Step};
 
-fn run(config: RulesConfig) -> Run {
+fn run(config: EngineConfig) -> Run {
     Run::new(Arc::new(config.check().expect("good rules")), "")
 }
 
 /// A heuristic-only run, so that later monitors do not change these logs.
-fn heuristic() -> RulesConfig {
-    RulesConfig { suite: SuiteChoice::Heuristic, ..RulesConfig::default() }
+fn heuristic() -> EngineConfig {
+    EngineConfig { suite: SuiteChoice::Heuristic, ..EngineConfig::default() }
 }
 
 fn text(s: &str) -> String {
@@ -27,7 +27,7 @@ fn text(s: &str) -> String {
 }
 
 /// A library with one pattern a tier.
-fn found(ask: &Ask) -> Found {
+fn found(ask: &PreCall) -> Retrieved {
     let answer = |tier| {
         let body = match tier {
             Tier::E1 => PatternBody::E1 {
@@ -47,16 +47,16 @@ fn found(ask: &Ask) -> Found {
             },
         };
         if ask.queries.iter().any(|query| query.tier == tier) {
-            Lookup::Answered(vec![Pattern { id: format!("{}-1", tier.name()), body }])
+            TierResult::Answered(vec![Pattern { id: format!("{}-1", tier.name()), body }])
         } else {
-            Lookup::NotAsked
+            TierResult::NotAsked
         }
     };
-    Found { e1: answer(Tier::E1), e2: answer(Tier::E2), e3: answer(Tier::E3) }
+    Retrieved { e1: answer(Tier::E1), e2: answer(Tier::E2), e3: answer(Tier::E3) }
 }
 
 /// One model call with everything answered.
-fn call(run: &mut Run, steps: &[Step<'_>], found: impl Fn(&Ask) -> Found) -> StepRecord {
+fn call(run: &mut Run, steps: &[Step<'_>], found: impl Fn(&PreCall) -> Retrieved) -> StepRecord {
     let ask = run.before_model(steps);
     let found = found(&ask);
     let plan = run.plan(ask, found, "claude-sonnet-4");
@@ -97,7 +97,7 @@ fn a_looping_run_is_steered() {
 fn the_fragment_of_a_steered_call() {
     let mut run = run(heuristic());
     for steps in [&[][..], &[READ], &[READ]] {
-        call(&mut run, steps, |_| Found::NOTHING);
+        call(&mut run, steps, |_| Retrieved::NONE);
     }
     let ask = run.before_model(&[READ]);
     let found = found(&ask);
@@ -112,17 +112,21 @@ fn the_first_call_asks_for_standing_rules_only() {
     let ask = run.before_model(&[READ; 6]);
     assert_eq!(ask.queries.iter().map(|query| query.tier).collect::<Vec<_>>(), [Tier::E3]);
     assert_eq!((ask.queries[0].context.as_str(), ask.queries[0].top_k), ("", 32));
-    let plan = run.plan(ask, Found::NOTHING, "");
+    let plan = run.plan(ask, Retrieved::NONE, "");
     assert_eq!(plan.fragment, None);
 }
 
 #[test]
 fn an_error_uses_nothing_up_and_an_answer_does() {
-    let failed = |_: &Ask| Found { e1: Lookup::Failed, e2: Lookup::Failed, e3: Lookup::Failed };
+    let failed = |_: &PreCall| Retrieved {
+        e1: TierResult::Failed,
+        e2: TierResult::Failed,
+        e3: TierResult::Failed,
+    };
     // Hard enough to stay out of FAST, where nothing is looked up.
     let hard =
         Step { thought: "Maybe the error is a bug, perhaps a broken lock in `cache.py`.", ..READ };
-    let tiers = |run: &mut Run, found: &dyn Fn(&Ask) -> Found| -> Vec<&'static str> {
+    let tiers = |run: &mut Run, found: &dyn Fn(&PreCall) -> Retrieved| -> Vec<&'static str> {
         let ask = run.before_model(&[hard]);
         let tiers = ask.queries.iter().map(|query| query.tier.name()).collect();
         let found = found(&ask);
@@ -134,7 +138,8 @@ fn an_error_uses_nothing_up_and_an_answer_does() {
     call(&mut run, &[hard; 3], failed);
     assert_eq!(tiers(&mut run, &failed), ["e3", "e1", "e2"]);
     assert_eq!(tiers(&mut run, &failed), ["e3", "e1", "e2"]);
-    let nothing_for_e1 = |ask: &Ask| Found { e1: Lookup::Answered(vec![]), ..failed(ask) };
+    let nothing_for_e1 =
+        |ask: &PreCall| Retrieved { e1: TierResult::Answered(vec![]), ..failed(ask) };
     assert_eq!(tiers(&mut run, &nothing_for_e1), ["e3", "e1", "e2"]);
     assert_eq!(tiers(&mut run, &found), ["e3", "e2"]);
     assert_eq!(tiers(&mut run, &found), [""; 0]);
@@ -146,7 +151,7 @@ fn e2_waits_for_a_failure_and_names_it() {
     call(&mut run, &[], found);
     let quiet = run.before_model(&[READ]);
     assert_eq!(quiet.queries, []);
-    let plan = run.plan(quiet, Found::NOTHING, "");
+    let plan = run.plan(quiet, Retrieved::NONE, "");
     let _ = run.record(plan, Reply::default());
     let ask = run.before_model(&[READ, READ]);
     let e2 = ask.queries.iter().find(|query| query.tier == Tier::E2).expect("a failure to look up");
@@ -158,11 +163,11 @@ fn e2_waits_for_a_failure_and_names_it() {
 #[test]
 fn a_call_that_fails_uses_nothing_up() {
     let mut run = run(heuristic());
-    call(&mut run, &[], |_| Found::NOTHING);
+    call(&mut run, &[], |_| Retrieved::NONE);
     let first = run.before_model(&[READ; 3]);
-    let lost = run.plan(first, Found::NOTHING, "");
+    let lost = run.plan(first, Retrieved::NONE, "");
     let again = run.before_model(&[]);
-    let again = run.plan(again, Found::NOTHING, "");
+    let again = run.plan(again, Retrieved::NONE, "");
     assert!(lost.fragment.is_some());
     assert_eq!(lost, again);
 }
@@ -170,13 +175,13 @@ fn a_call_that_fails_uses_nothing_up() {
 #[test]
 fn fast_skips_look_ups_but_not_monitors() {
     let mut run = run(heuristic());
-    call(&mut run, &[], |_| Found::NOTHING);
+    call(&mut run, &[], |_| Retrieved::NONE);
     let easy = Step { thought: "ok", ..READ };
     let mut last = None;
     for _ in 0..7 {
         last = Some(call(&mut run, &[easy], |ask| {
             assert!(ask.state != State::Fast || ask.queries.is_empty());
-            Found::NOTHING
+            Retrieved::NONE
         }));
     }
     let last = last.expect("a call");
@@ -189,7 +194,7 @@ fn fast_skips_look_ups_but_not_monitors() {
 
 #[test]
 fn without_monitors_e1_is_always_allowed() {
-    let mut run = run(RulesConfig { suite: SuiteChoice::Neither, ..RulesConfig::default() });
+    let mut run = run(EngineConfig { suite: SuiteChoice::Neither, ..EngineConfig::default() });
     call(&mut run, &[], found);
     let ask = run.before_model(&[READ]);
     assert_eq!(
@@ -202,9 +207,9 @@ fn without_monitors_e1_is_always_allowed() {
 #[test]
 fn a_step_without_a_thought_is_watched_but_not_scored() {
     let mut run = run(heuristic());
-    call(&mut run, &[], |_| Found::NOTHING);
+    call(&mut run, &[], |_| Retrieved::NONE);
     let silent = Step { thought: " \n", ..READ };
-    let record = call(&mut run, &[silent, silent, silent], |_| Found::NOTHING);
+    let record = call(&mut run, &[silent, silent, silent], |_| Retrieved::NONE);
     assert_eq!((record.difficulty, record.fsm_state), (None, State::Init));
     assert_eq!(record.monitors_fired, ["streak"]);
 }
@@ -212,9 +217,9 @@ fn a_step_without_a_thought_is_watched_but_not_scored() {
 #[test]
 fn a_state_may_choose_the_model_and_with_it_the_wording() {
     let routing = Routing::from_names([("NORMAL", "claude-opus-4")]).expect("good routes");
-    let mut run = run(RulesConfig { routing, ..heuristic() });
-    call(&mut run, &[], |_| Found::NOTHING);
-    call(&mut run, &[READ], |_| Found::NOTHING);
+    let mut run = run(EngineConfig { routing, ..heuristic() });
+    call(&mut run, &[], |_| Retrieved::NONE);
+    call(&mut run, &[READ], |_| Retrieved::NONE);
     let ask = run.before_model(&[READ, READ]);
     let answers = found(&ask);
     let plan = run.plan(ask, answers, "claude-sonnet-4");
@@ -229,11 +234,11 @@ fn a_state_may_choose_the_model_and_with_it_the_wording() {
 
 #[test]
 fn a_budget_first_asks_to_wrap_up_and_then_stops() {
-    let mut run = run(RulesConfig { budget: Some(TokenBudget::enforced(500)), ..heuristic() });
+    let mut run = run(EngineConfig { budget: Some(TokenBudget::enforced(500)), ..heuristic() });
     let mut log = String::new();
     for _ in 0..7 {
         let ask = run.before_model(&[Step::thought("Going on.")]);
-        let plan = run.plan(ask, Found::NOTHING, "");
+        let plan = run.plan(ask, Retrieved::NONE, "");
         let said = plan.fragment.as_ref().map_or("", |fragment| fragment.as_str());
         let _ = writeln!(
             log,
@@ -248,7 +253,7 @@ fn a_budget_first_asks_to_wrap_up_and_then_stops() {
     insta::assert_snapshot!(log);
     let stopped = run.before_model(&[]);
     assert_eq!(
-        run.plan(stopped, Found::NOTHING, "").stop,
+        run.plan(stopped, Retrieved::NONE, "").stop,
         Some(Stop::TokenBudget { used: 700, limit: 500 })
     );
 }
@@ -256,12 +261,12 @@ fn a_budget_first_asks_to_wrap_up_and_then_stops() {
 #[test]
 fn end_is_reached_and_never_left() {
     let mut run = run(heuristic());
-    call(&mut run, &[], |_| Found::NOTHING);
-    call(&mut run, &[READ; 4], |_| Found::NOTHING);
+    call(&mut run, &[], |_| Retrieved::NONE);
+    call(&mut run, &[READ; 4], |_| Retrieved::NONE);
     assert_eq!(run.finish().state, State::End);
     let late = call(&mut run, &[READ; 5], |ask| {
         assert_eq!(ask.queries, []);
-        Found::NOTHING
+        Retrieved::NONE
     });
     assert_eq!((late.fsm_state, late.injections.len()), (State::End, 0));
     assert_eq!(run.finish(), run.finish());
@@ -269,21 +274,21 @@ fn end_is_reached_and_never_left() {
 
 #[test]
 fn deciding_at_once_is_asking_and_finding_nothing() {
-    let mut apart = run(RulesConfig::default());
-    let mut at_once = run(RulesConfig::default());
+    let mut apart = run(EngineConfig::default());
+    let mut at_once = run(EngineConfig::default());
     let stuck = Step::thought("Hmm, maybe the cache is wrong. Not sure, the error is the same.")
         .with_action("grep", Input::Text("expires_at"))
         .with_observation("error: no such file");
     for call in 0..12 {
         let steps = if call == 0 { Vec::new() } else { vec![stuck] };
         let ask = apart.before_model(&steps);
-        let plan = apart.plan(ask, Found::NOTHING, "claude-sonnet-4");
+        let plan = apart.plan(ask, Retrieved::NONE, "claude-sonnet-4");
         let same = at_once.decide(&steps, "claude-sonnet-4");
         assert_eq!(
             (&same.fragment, &same.route, same.stop),
             (&plan.fragment, &plan.route, plan.stop)
         );
-        assert!(same.ask().queries.is_empty(), "nobody looks anything up");
+        assert!(same.pre_call().queries.is_empty(), "nobody looks anything up");
         let reply = || Reply { usage: Usage::new(100, 10), ..Reply::default() };
         assert_eq!(at_once.record(same, reply()), apart.record(plan, reply()), "call {call}");
     }

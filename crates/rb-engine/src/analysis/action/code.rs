@@ -1,0 +1,410 @@
+//! What a piece of code does, as far as its calls tell: files it opens, commands it starts, tools it calls.
+//!
+//! Written for Python, which is what agents run; the few names of other languages come for free. Only
+//! calls outside strings and comments count, and only their literal arguments are known.
+
+use super::Kind;
+use super::command;
+use super::effects::Effects;
+use super::tools;
+
+/// Calls beyond this many are not looked at.
+const CALLS_MAX: usize = 200;
+/// Names beyond this many are not remembered.
+const LITERALS_MAX: usize = 32;
+/// Arguments are looked for this far behind the name of a call.
+const WINDOW_BYTES: usize = 1_000;
+
+/// Names whose value is a question when it is a literal.
+const QUESTION_NAMES: [&str; 6] = ["query", "search_query", "q", "task", "request", "url"];
+
+/// Reads code into `parts`.
+pub(super) fn walk(text: &str, parts: &mut Effects, depth: usize) {
+    let mut scan = Scan::new(text, parts, depth);
+    scan.run();
+    let acted = scan.acted;
+    if !acted {
+        parts.run_program();
+    }
+}
+
+struct Scan<'t, 'p> {
+    text: &'t str,
+    at: usize,
+    parts: &'p mut Effects,
+    depth: usize,
+    /// The last `Path("…")`, which `.write_text` may follow.
+    path: Option<&'t str>,
+    /// The last literal given to a name such as `query`.
+    question: Option<&'t str>,
+    /// Something other than plain computing was seen.
+    acted: bool,
+    /// Names that this piece of code defines itself.
+    defined: Vec<&'t str>,
+    /// Names that were given a literal.
+    literals: Vec<(&'t str, &'t str)>,
+}
+
+impl<'t, 'p> Scan<'t, 'p> {
+    fn new(text: &'t str, parts: &'p mut Effects, depth: usize) -> Self {
+        Self {
+            text,
+            at: 0,
+            parts,
+            depth,
+            path: None,
+            question: None,
+            acted: false,
+            defined: Vec::new(),
+            literals: Vec::new(),
+        }
+    }
+
+    fn run(&mut self) {
+        let mut calls = 0;
+        while let Some(&byte) = self.text.as_bytes().get(self.at) {
+            match byte {
+                b'#' => self.skip_line(),
+                b'"' | b'\'' => {
+                    self.string();
+                }
+                _ if byte.is_ascii_alphabetic() || byte == b'_' => {
+                    let name = self.name();
+                    if name == "def" {
+                        self.definition();
+                        continue;
+                    }
+                    if self.text.as_bytes().get(self.at) == Some(&b'(') && calls < CALLS_MAX {
+                        calls += 1;
+                        self.call(name);
+                    } else {
+                        self.assignment(name);
+                    }
+                }
+                _ => self.at += 1,
+            }
+        }
+    }
+
+    /// A function of its own is no tool, whatever its name.
+    fn definition(&mut self) {
+        while self.text.as_bytes().get(self.at) == Some(&b' ') {
+            self.at += 1;
+        }
+        let name = self.name();
+        if self.defined.len() < CALLS_MAX {
+            self.defined.push(name);
+        }
+    }
+
+    fn skip_line(&mut self) {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or(&[]);
+        self.at += rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len());
+    }
+
+    /// A dotted name.
+    fn name(&mut self) -> &'t str {
+        let start = self.at;
+        let rest = self.text.as_bytes().get(start..).unwrap_or(&[]);
+        let is_part = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'.' || b >= 0x80;
+        let len = rest.iter().position(|&b| !is_part(b)).unwrap_or(rest.len());
+        self.at += len;
+        self.text.get(start..self.at).unwrap_or("")
+    }
+
+    /// Reads the string that begins here and gives its inside; escapes stay as they are.
+    fn string(&mut self) -> &'t str {
+        let bytes = self.text.as_bytes();
+        let Some(&quote) = bytes.get(self.at) else { return "" };
+        let rest = bytes.get(self.at..).unwrap_or(&[]);
+        let triple = rest.get(1) == Some(&quote) && rest.get(2) == Some(&quote);
+        let width = if triple { 3 } else { 1 };
+        let start = self.at + width;
+        let mut at = start;
+        while let Some(&byte) = bytes.get(at) {
+            if byte == b'\\' {
+                at += 1;
+            } else if triple {
+                if byte == quote
+                    && bytes.get(at + 1) == Some(&quote)
+                    && bytes.get(at + 2) == Some(&quote)
+                {
+                    break;
+                }
+            } else if byte == quote || byte == b'\n' {
+                break;
+            }
+            at += 1;
+        }
+        let end = at.min(bytes.len());
+        self.at = (end + width).min(bytes.len());
+        while !self.text.is_char_boundary(self.at) {
+            self.at += 1;
+        }
+        self.text.get(start..end).unwrap_or("")
+    }
+
+    /// `name = "…"`.
+    fn assignment(&mut self, name: &'t str) {
+        let rest = self.text.get(self.at..).unwrap_or("");
+        let after = rest.trim_start_matches(' ');
+        let Some(value) = after.strip_prefix('=').map(|v| v.trim_start_matches([' ', '('])) else {
+            return;
+        };
+        let value = value.strip_prefix(['f', 'r']).unwrap_or(value);
+        if value.starts_with(['"', '\'']) {
+            self.at += rest.len() - value.len();
+            let text = self.string();
+            if QUESTION_NAMES.contains(&name) {
+                self.question = Some(text);
+            }
+            if self.literals.len() < LITERALS_MAX {
+                self.literals.push((name, text));
+            }
+        }
+    }
+
+    /// The first two arguments of the call that opens here, where they are literals or names of literals.
+    fn literals(&self) -> [Option<&'t str>; 2] {
+        // A window, so that many calls before one long string do not each read all of it.
+        let text = &self.text[..self.text.floor_char_boundary(self.at + WINDOW_BYTES)];
+        let mut nothing = Effects::default();
+        let mut ahead = Scan::new(text, &mut nothing, 0);
+        ahead.at = self.at + 1;
+        let first = ahead.argument(&self.literals);
+        let second = if ahead.next_argument() { ahead.argument(&self.literals) } else { None };
+        [first, second]
+    }
+
+    /// The literal that stands here: `"x"`, `mode="x"`, `["x", …]`, or a name that was given one.
+    fn argument(&mut self, known: &[(&'t str, &'t str)]) -> Option<&'t str> {
+        let is_opening = |b: u8| b.is_ascii_whitespace() || matches!(b, b'[' | b'(' | b'=');
+        loop {
+            let byte = *self.text.as_bytes().get(self.at)?;
+            if is_opening(byte) {
+                self.at += 1;
+            } else if matches!(byte, b'"' | b'\'') {
+                return Some(self.string());
+            } else if byte.is_ascii_alphabetic() || byte == b'_' {
+                let name = self.name();
+                let next = self.text.as_bytes().get(self.at).copied().unwrap_or(0);
+                let prefixes = name.len() <= 2 && matches!(next, b'"' | b'\'');
+                if !prefixes && next != b'=' {
+                    return known
+                        .iter()
+                        .rev()
+                        .find(|(known, _)| *known == name)
+                        .map(|(_, value)| *value);
+                }
+            } else {
+                return None;
+            }
+        }
+    }
+
+    /// Goes behind the next comma of this call.
+    fn next_argument(&mut self) -> bool {
+        let mut open = 0_usize;
+        while let Some(&byte) = self.text.as_bytes().get(self.at) {
+            match byte {
+                b'"' | b'\'' => {
+                    self.string();
+                    continue;
+                }
+                b'(' | b'[' | b'{' => open += 1,
+                b')' | b']' | b'}' if open == 0 => return false,
+                b')' | b']' | b'}' => open -= 1,
+                b',' if open == 0 => {
+                    self.at += 1;
+                    return true;
+                }
+                _ => {}
+            }
+            self.at += 1;
+        }
+        false
+    }
+
+    fn call(&mut self, name: &'t str) {
+        let last = name.rsplit('.').next().unwrap_or(name);
+        let dotted = name.len() > last.len();
+        let [first, second] =
+            if is_known(name, last) || !dotted { self.literals() } else { [None, None] };
+        match last {
+            "Path" | "PosixPath" => self.path = first,
+            "open" => self.open(first, second),
+            "write_text" | "write_bytes" => {
+                self.acted = true;
+                self.parts.note(Kind::Edit);
+                if let Some(path) = self.path {
+                    self.parts.write(path);
+                }
+            }
+            "to_csv" | "to_json" | "to_excel" | "savefig" | "writeFileSync" | "writeFile"
+            | "appendFileSync" | "appendFile" | "copyfile" | "copy2" => {
+                self.acted = true;
+                self.parts.note(Kind::Edit);
+                if let Some(path) = first {
+                    self.parts.write(path);
+                }
+            }
+            "read_text" | "read_bytes" => {
+                if let Some(path) = self.path {
+                    self.parts.read(path, None);
+                }
+            }
+            "read_csv" | "read_excel" | "read_json" | "readFileSync" | "readFile"
+            | "load_workbook" => {
+                if let Some(path) = first {
+                    self.parts.read(path, None);
+                }
+            }
+            "system" | "popen" | "check_output" | "check_call" | "getoutput" | "Popen"
+            | "execSync" => {
+                self.start(first);
+            }
+            "run" | "call" if name.starts_with("subprocess") || name.starts_with("sp.") => {
+                self.start(first);
+            }
+            "main" if name == "pytest.main" || name == "unittest.main" => {
+                self.acted = true;
+                self.parts.note(Kind::Test);
+            }
+            _ if dotted => {}
+            "final_answer" | "finish" | "submit" => {
+                self.acted = true;
+                self.parts.note(Kind::Finish);
+            }
+            _ if self.defined.contains(&last) => {}
+            _ => self.tool(last, first),
+        }
+    }
+
+    fn open(&mut self, path: Option<&str>, mode: Option<&str>) {
+        let mode = mode.unwrap_or("r");
+        if mode.len() <= 3 && mode.contains(['w', 'a', 'x', '+']) {
+            // Which file is not always known; that one is written is.
+            self.acted = true;
+            self.parts.note(Kind::Edit);
+            if let Some(path) = path {
+                self.parts.write(path);
+            }
+        } else if let Some(path) = path {
+            self.parts.read(path, None);
+        }
+    }
+
+    /// A command line, or the words of one in a list.
+    fn start(&mut self, first: Option<&str>) {
+        let Some(first) = first else { return };
+        let before = self.text.get(self.at + 1..).unwrap_or("").trim_start();
+        self.acted = true;
+        if before.starts_with('[') {
+            let end = before.find(']').unwrap_or(before.len().min(400));
+            let list = before.get(1..end).unwrap_or("");
+            let words: String =
+                list.chars().map(|c| if matches!(c, ',' | '"' | '\'') { ' ' } else { c }).collect();
+            command::walk(&words, self.parts, self.depth + 1);
+        } else {
+            command::walk(first, self.parts, self.depth + 1);
+        }
+    }
+
+    /// A tool of the agent that is called as a function.
+    fn tool(&mut self, name: &str, first: Option<&'t str>) {
+        let Some(kind) = tools::called_kind(name) else { return };
+        self.acted = true;
+        self.parts.note(kind);
+        self.parts.command(name, "");
+        if let Some(question) = first.or(self.question) {
+            self.parts.ask(question);
+        }
+    }
+}
+
+fn is_known(name: &str, last: &str) -> bool {
+    matches!(
+        last,
+        "open"
+            | "Path"
+            | "PosixPath"
+            | "to_csv"
+            | "to_json"
+            | "to_excel"
+            | "savefig"
+            | "writeFileSync"
+            | "writeFile"
+            | "appendFileSync"
+            | "appendFile"
+            | "copyfile"
+            | "copy2"
+            | "read_csv"
+            | "read_excel"
+            | "read_json"
+            | "readFileSync"
+            | "readFile"
+            | "load_workbook"
+            | "system"
+            | "popen"
+            | "check_output"
+            | "check_call"
+            | "getoutput"
+            | "Popen"
+            | "execSync"
+    ) || name.starts_with("subprocess")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn show(text: &str) -> String {
+        let mut parts = Effects::default();
+        walk(text, &mut parts, 0);
+        let names = |files: &[super::super::FileRef]| {
+            files.iter().map(|file| file.path.clone()).collect::<Vec<_>>().join(",")
+        };
+        format!(
+            "{:?} r[{}] w[{}] q[{}]",
+            parts.primary().unwrap_or(Kind::Message),
+            names(&parts.reads),
+            names(&parts.writes),
+            parts.query.as_deref().unwrap_or("")
+        )
+    }
+
+    #[test]
+    fn calls_tell_what_code_does() {
+        for (text, want) in [
+            ("print(1 + 1)", "Run r[] w[] q[]"),
+            ("with open('a.txt') as f:\n  print(f.read())", "Run r[a.txt] w[] q[]"),
+            ("open('a.txt', 'w').write('x')", "Edit r[] w[a.txt] q[]"),
+            ("open(\"a.txt\", mode='a')", "Edit r[] w[a.txt] q[]"),
+            ("Path('b.md').write_text(s)", "Edit r[] w[b.md] q[]"),
+            (
+                "p = pathlib.Path('b.md')\ns = p.read_text()\np.write_text(s)",
+                "Edit r[b.md] w[b.md] q[]",
+            ),
+            ("# open('a', 'w')\ns = \"open('a', 'w')\"", "Run r[] w[] q[]"),
+            ("p='a.py'\ns=open(p).read()\nopen(p,'w').write(s)", "Edit r[a.py] w[a.py] q[]"),
+            ("open(f'{d}/x', 'w')", "Edit r[] w[{d}/x] q[]"),
+            ("open(path, \"w\")", "Edit r[] w[] q[]"),
+            ("df.to_csv('o.csv')", "Edit r[] w[o.csv] q[]"),
+            ("import subprocess\nsubprocess.run(['pytest', '-q'])", "Test r[] w[] q[]"),
+            ("os.system('cat x.py')", "Read r[x.py] w[] q[]"),
+            ("r = web_search(query=\"who won\")\nprint(r)", "Search r[] w[] q[who won]"),
+            (
+                "query = 'best pizza'\nresults = perform_web_search(query)",
+                "Search r[] w[] q[best pizza]",
+            ),
+            ("def search_in(x):\n  pass\nsearch_in('a')", "Run r[] w[] q[]"),
+            ("final_answer('42')", "Finish r[] w[] q[]"),
+            ("m = re.search('a', s)", "Run r[] w[] q[]"),
+            ("fs.writeFileSync('a.js', x)", "Edit r[] w[a.js] q[]"),
+            ("s = '''open('x','w')'''\nprint(s)", "Run r[] w[] q[]"),
+            ("out = visit_webpage('https://a.b')", "Read r[] w[] q[https://a.b]"),
+        ] {
+            assert_eq!(show(text), want, "{text:?}");
+        }
+    }
+}

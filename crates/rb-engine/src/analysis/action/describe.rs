@@ -1,0 +1,210 @@
+//! Short texts about an act: what it means, for embedding, and the names it mentions.
+
+use super::Kind;
+use super::args::Args;
+use super::effects::Effects;
+use super::file_refs::looks_like_path;
+use super::tools;
+use crate::analysis::text;
+use crate::step::Action;
+
+/// The longest text about an act.
+const MEANING_CHARS_MAX: usize = 300;
+/// Names beyond this many are not kept.
+const ENTITIES_MAX: usize = 16;
+/// Longer names are none.
+const ENTITY_BYTES_MAX: usize = 80;
+/// Names are looked for this far into the argument, and this far into the thought.
+const LOOKED_AT_BYTES: usize = 600;
+
+/// What the act is about, in a few words.
+pub(super) fn meaning(action: &Action<'_>, args: &Args<'_>, kind: Kind, parts: &Effects) -> String {
+    let mut out = String::with_capacity(96);
+    out.push_str(match kind {
+        Kind::Edit => "edit",
+        Kind::Test => "test",
+        Kind::Search => "search",
+        Kind::Read => "read",
+        Kind::Poll => "wait for",
+        Kind::Finish => "finish",
+        Kind::Think => "think",
+        Kind::Message => "say",
+        Kind::Change | Kind::Run => "",
+    });
+    let files = if kind == Kind::Edit { &parts.writes } else { &parts.reads };
+    let names_something = parts.query.is_some() || !parts.targets.is_empty() || !files.is_empty();
+    let shell = !parts.canon.is_empty();
+    if matches!(kind, Kind::Change | Kind::Run) && !shell {
+        out.push_str(&tools::words(action.tool).join(" "));
+    }
+    if !names_something {
+        match args.plain() {
+            _ if shell => add(
+                &mut out,
+                text::prefix(&parts.canon, MEANING_CHARS_MAX).trim_end_matches([';', '|']),
+            ),
+            Some(plain) => add(&mut out, text::prefix(plain, MEANING_CHARS_MAX)),
+            None => {
+                for (_, value) in args.pairs().filter(|(_, value)| *value != "null").take(8) {
+                    add(&mut out, text::prefix(value, MEANING_CHARS_MAX));
+                }
+            }
+        }
+        return short(&out);
+    }
+    if matches!(kind, Kind::Run | Kind::Poll | Kind::Change) {
+        for command in parts.commands.iter().take(4) {
+            add(&mut out, command);
+        }
+    }
+    if let Some(query) = &parts.query {
+        add(&mut out, query);
+    }
+    if kind != Kind::Edit {
+        for target in parts.targets.iter().take(6) {
+            add(&mut out, target);
+        }
+    }
+    for file in files.iter().take(6) {
+        add(&mut out, &file.path);
+    }
+    short(&out)
+}
+
+fn add(out: &mut String, words: &str) {
+    if out.len() > 4 * MEANING_CHARS_MAX {
+        return;
+    }
+    if !out.is_empty() {
+        out.push(' ');
+    }
+    out.push_str(words);
+}
+
+/// One line of at most [`MEANING_CHARS_MAX`] characters.
+pub(super) fn short(said: &str) -> String {
+    let said = text::prefix(said.trim_start(), 2 * MEANING_CHARS_MAX);
+    let mut line = String::with_capacity(said.len().min(MEANING_CHARS_MAX));
+    for word in said.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    text::prefix(&line, MEANING_CHARS_MAX).to_owned()
+}
+
+/// Names in the argument, then names in the thought: identifiers, paths, codes.
+pub(crate) fn entities<'t>(input: &'t str, thought: &'t str) -> Vec<&'t str> {
+    let mut found = Vec::with_capacity(ENTITIES_MAX);
+    for source in [input, thought] {
+        let source = &source[..source.floor_char_boundary(LOOKED_AT_BYTES)];
+        let (mut start, mut seen, mut before) = (0, 0_u8, 0_u8);
+        for (at, byte) in source.bytes().chain([b' ']).enumerate() {
+            let class = CLASS[usize::from(byte)];
+            if class != END {
+                // A capital after a small letter: a hump, as in `userName`.
+                seen |= class | if before == SMALL && class == CAPITAL { HUMP } else { 0 };
+                before = class;
+                continue;
+            }
+            // Words of a language have neither, and most words are such.
+            if seen & (HUMP | JOIN | PATH) != 0 || seen & (DIGIT | CAPITAL) == DIGIT | CAPITAL {
+                let word = source.get(start..at).unwrap_or("");
+                let word = word.trim_matches(['.', ':', '-', '#', '@', '%', '+', '~']);
+                if is_entity(word, seen) && !found.contains(&word) {
+                    found.push(word);
+                    if found.len() >= ENTITIES_MAX {
+                        return found;
+                    }
+                }
+            }
+            (start, seen, before) = (at + 1, 0, 0);
+        }
+    }
+    found
+}
+
+const SMALL: u8 = 1;
+const CAPITAL: u8 = 2;
+const DIGIT: u8 = 4;
+const JOIN: u8 = 8;
+const PATH: u8 = 16;
+const HUMP: u8 = 32;
+const OTHER: u8 = 64;
+/// Ends a name.
+const END: u8 = 128;
+
+/// What a byte is to a name.
+const CLASS: [u8; 256] = {
+    let mut table = [OTHER; 256];
+    let mut byte = 0_u8;
+    loop {
+        table[byte as usize] = match byte {
+            b'a'..=b'z' => SMALL,
+            b'A'..=b'Z' => CAPITAL,
+            b'0'..=b'9' => DIGIT,
+            b'_' => JOIN,
+            b'/' | b'.' => PATH,
+            0..=b' '
+            | b'"'
+            | b'\''
+            | b'`'
+            | b'('
+            | b')'
+            | b'['
+            | b']'
+            | b'{'
+            | b'}'
+            | b'<'
+            | b'>'
+            | b','
+            | b';'
+            | b'='
+            | b'|'
+            | b'&'
+            | b'*'
+            | b'!'
+            | b'?'
+            | b'\\'
+            | b'$'
+            | b'^' => END,
+            _ => OTHER,
+        };
+        if byte == u8::MAX {
+            break table;
+        }
+        byte += 1;
+    }
+};
+
+/// An identifier, a path or a code: something somebody gave a name, not a word of a language.
+fn is_entity(word: &str, seen: u8) -> bool {
+    if word.len() < 3 || word.len() > ENTITY_BYTES_MAX || seen & (SMALL | CAPITAL) == 0 {
+        return false;
+    }
+    // `e.g` ends like a file name; a name has more to it.
+    let named = || looks_like_path(word) && (word.contains('/') || word.len() > 3);
+    seen & (HUMP | JOIN) != 0 || seen & (DIGIT | CAPITAL) == DIGIT | CAPITAL || named()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_from_words() {
+        let found = entities(
+            "grep -rn \"get_user\" src/app/models.py",
+            "The `UserModel` of HAT052 is in a.b; maybe e.g. this. See utils.py",
+        );
+        assert_eq!(found, ["get_user", "src/app/models.py", "UserModel", "HAT052", "utils.py"]);
+        assert!(entities(&"a_b1 ".repeat(500), "").len() == 1);
+    }
+
+    #[test]
+    fn texts_are_short() {
+        assert_eq!(short(&"ä b ".repeat(1_000)).chars().count(), MEANING_CHARS_MAX);
+        assert_eq!(short("  a\n b "), "a b");
+    }
+}

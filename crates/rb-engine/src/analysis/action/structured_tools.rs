@@ -1,0 +1,147 @@
+//! Tools that take names and values: which file, which lines, what was asked for.
+
+use super::Kind;
+use super::args::Args;
+use super::effects::Effects;
+use super::file_refs::Lines;
+
+/// Names under which tools take a file, most telling first.
+const PATH_NAMES: [&str; 15] = [
+    "file_path",
+    "path",
+    "filepath",
+    "file",
+    "filename",
+    "file_name",
+    "target_file",
+    "notebook_path",
+    "abs_path",
+    "absolute_path",
+    "relative_workspace_path",
+    "directory",
+    "dir_path",
+    "folder",
+    "uri",
+];
+/// Names under which tools take several.
+const PATH_LISTS: [&str; 4] = ["paths", "files", "file_paths", "filenames"];
+/// Names under which tools take a question, most telling first.
+const QUERY_NAMES: [&str; 21] = [
+    "query",
+    "q",
+    "pattern",
+    "regex",
+    "search_query",
+    "search_term",
+    "search_string",
+    "search",
+    "keyword",
+    "keywords",
+    "term",
+    "question",
+    "glob",
+    "glob_pattern",
+    "prompt",
+    "search_text",
+    "text",
+    "entity",
+    "topic",
+    "title",
+    "name",
+];
+
+/// Reads the argument of a plain tool of `kind` into `parts`.
+pub(super) fn walk(args: &Args<'_>, kind: Kind, parts: &mut Effects) {
+    parts.note(kind);
+    let lines = lines(args);
+    let mut path =
+        |path: &str| if kind == Kind::Edit { parts.write(path) } else { parts.read(path, lines) };
+    if matches!(kind, Kind::Edit | Kind::Read | Kind::Search | Kind::Test) {
+        args.get(&PATH_NAMES).into_iter().for_each(&mut path);
+        PATH_LISTS.iter().flat_map(|name| args.all(name)).for_each(&mut path);
+        if let (Some(plain), Kind::Read | Kind::Edit) = (args.plain(), kind) {
+            // `open a.py 20`: the first word is the file.
+            let first = plain.split_whitespace().next().unwrap_or("").trim_matches(['"', '\'']);
+            if super::file_refs::looks_like_path(first) {
+                path(first);
+            }
+        }
+    }
+    if matches!(kind, Kind::Read | Kind::Run)
+        && let Some(page) = args.get(&["url", "link", "href"])
+    {
+        parts.read(page, None);
+    }
+    if matches!(kind, Kind::Search | Kind::Read) {
+        let asked = if kind == Kind::Search {
+            args.get(&QUERY_NAMES).or_else(|| args.plain())
+        } else {
+            args.get(&QUERY_NAMES[..13])
+        };
+        match asked {
+            Some(query) => parts.ask(query),
+            // Tools with names of their own: what they are given is what is asked for.
+            None if kind == Kind::Search => {
+                let all: Vec<&str> =
+                    args.pairs().map(|(_, value)| value).filter(|v| v.len() < 80).take(6).collect();
+                parts.ask(&all.join(" "));
+            }
+            None => {}
+        }
+    }
+    if kind == Kind::Test
+        && let Some(target) =
+            args.get(&["test", "tests", "target", "path", "file", "name", "filter", "test_path"])
+    {
+        parts.target(target);
+    }
+}
+
+/// An editor whose `command` says what is done.
+pub(super) fn editor(args: &Args<'_>, parts: &mut Effects) {
+    let command = args.get(&["command", "action", "mode", "operation"]).unwrap_or_default();
+    let kind = match command {
+        "view" | "read" | "open" | "show" => Kind::Read,
+        "" if args.get(&["old_str", "new_str", "file_text", "content"]).is_none() => Kind::Read,
+        _ => Kind::Edit,
+    };
+    parts.reverts |= command == "undo_edit";
+    walk(args, kind, parts);
+}
+
+/// `view_range`, `start_line`/`end_line`, `offset`/`limit`.
+fn lines(args: &Args<'_>) -> Option<Lines> {
+    let number = |names: &[&str]| args.get(names).and_then(|value| value.parse::<i64>().ok());
+    let line = |value: i64| u32::try_from(value).unwrap_or(u32::MAX);
+    let from = number(&[
+        "view_range[0]",
+        "start_line",
+        "line_start",
+        "startLine",
+        "start_line_one_indexed",
+        "line",
+        "line_number",
+        "start",
+    ]);
+    if let Some(from) = from {
+        let to = number(&[
+            "view_range[1]",
+            "end_line",
+            "line_end",
+            "endLine",
+            "end_line_one_indexed_inclusive",
+            "end",
+        ]);
+        return Some(Lines { from: line(from.max(0)), to: line(to.unwrap_or(-1)) });
+    }
+    let offset = number(&["offset"]);
+    let limit = number(&["limit", "max_lines"]);
+    if offset.is_none() && limit.is_none() {
+        return None;
+    }
+    let from = offset.unwrap_or(1).max(0);
+    Some(Lines {
+        from: line(from),
+        to: limit.map_or(u32::MAX, |limit| line(from.saturating_add(limit).saturating_sub(1))),
+    })
+}

@@ -1,0 +1,167 @@
+//! What texts mean, as directions: the engine compares them, the host says how they are made.
+//!
+//! The engine carries no vocabulary. A host passes an `Embedder`; without one, `TrigramEmbedder` compares spellings,
+//! which finds repetitions but no rewording.
+
+use std::fmt;
+
+use crate::analysis::text::is_word;
+
+/// How many numbers a direction has.
+pub const DIMS: usize = 256;
+
+/// A direction in meaning: of length 1, or all zeros for a text that says nothing.
+#[derive(Clone, PartialEq)]
+pub struct Vector(Box<[f32; DIMS]>);
+
+impl fmt::Debug for Vector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Vector({:.3}, {:.3}, …)", self.0[0], self.0[1])
+    }
+}
+
+impl Vector {
+    /// Says nothing.
+    pub fn zero() -> Self {
+        Self(Box::new([0.0; DIMS]))
+    }
+
+    /// The direction of these numbers; shorter lists are filled with zeros, longer ones cut.
+    pub fn of(values: &[f32]) -> Self {
+        let mut vector = Self::zero();
+        for (mine, given) in vector.0.iter_mut().zip(values) {
+            *mine = if given.is_finite() { *given } else { 0.0 };
+        }
+        vector.normalise();
+        vector
+    }
+
+    fn normalise(&mut self) {
+        let length = self.dot(self).sqrt();
+        if length > 0.0 {
+            self.0.iter_mut().for_each(|value| *value /= length);
+        }
+    }
+
+    /// Sixteen sums side by side: one sum would wait for itself at every step.
+    fn dot(&self, other: &Self) -> f32 {
+        const LANES: usize = 16;
+        let (mine, others) = (self.0.as_chunks::<LANES>().0, other.0.as_chunks::<LANES>().0);
+        let mut sums = [0.0_f32; LANES];
+        for (mine, others) in mine.iter().zip(others) {
+            for (sum, (a, b)) in sums.iter_mut().zip(mine.iter().zip(others)) {
+                *sum += a * b;
+            }
+        }
+        sums.into_iter().sum()
+    }
+
+    /// How alike two directions are: 1 for the same, 0 for nothing in common or a text that says nothing.
+    pub fn cosine(&self, other: &Self) -> f64 {
+        f64::from(self.dot(other)).clamp(0.0, 1.0)
+    }
+
+    /// How alike the most alike of several directions is; 0 where there are none.
+    pub(crate) fn closest<'v>(&self, others: impl Iterator<Item = &'v Self>) -> f64 {
+        others.map(|other| self.cosine(other)).fold(0.0, f64::max)
+    }
+
+    /// Turns towards another direction by this share of the way; one that says nothing takes it over.
+    pub(crate) fn lerp(&mut self, other: &Self, share: f32) {
+        let share = if self.is_zero() { 1.0 } else { share };
+        for (mine, given) in self.0.iter_mut().zip(other.0.iter()) {
+            *mine += share * (given - *mine);
+        }
+        self.normalise();
+    }
+
+    /// Whether the text said nothing.
+    pub fn is_zero(&self) -> bool {
+        self.0.iter().all(|value| *value == 0.0)
+    }
+}
+
+/// Turns a text into a direction. The same text must always give the same one.
+pub trait Embedder: Send + Sync {
+    /// The direction of a short text.
+    fn embed(&self, text: &str) -> Vector;
+
+    /// A second opinion: whether two short texts, which their directions make look alike, ask for the same thing. `None`
+    /// where nobody has one. It may be slow: it is asked when an alarm depends on it, never for every step.
+    fn second_opinion(&self, _a: &str, _b: &str) -> Option<bool> {
+        None
+    }
+}
+
+impl<F: Fn(&str) -> Vector + Send + Sync> Embedder for F {
+    fn embed(&self, text: &str) -> Vector {
+        self(text)
+    }
+}
+
+/// Compares spellings: a text is the sum of the three-letter pieces of its words.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TrigramEmbedder;
+
+impl Embedder for TrigramEmbedder {
+    fn embed(&self, text: &str) -> Vector {
+        let mut vector = Vector::zero();
+        let mut window = [' '; 3];
+        for c in text.chars().map(|c| if is_word(c) { c.to_ascii_lowercase() } else { ' ' }) {
+            window.rotate_left(1);
+            window[2] = c;
+            if window[1] != ' ' {
+                let piece = window
+                    .iter()
+                    .fold(0_u32, |piece, c| piece.wrapping_mul(0x0100_0193) ^ u32::from(*c));
+                let mixed = piece.wrapping_mul(0x9e37_79b9) >> 24;
+                vector.0[mixed as usize % DIMS] += 1.0;
+            }
+        }
+        vector.normalise();
+        vector
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spellings_compare() {
+        let like = |a: &str, b: &str| TrigramEmbedder.embed(a).cosine(&TrigramEmbedder.embed(b));
+        assert!(like("session timeout", "Session  timeouts") > 0.9);
+        assert!(like("session timeout", "paint a fence") < 0.3);
+        assert!(like("", "x") == 0.0 && TrigramEmbedder.embed(" ").is_zero());
+    }
+
+    #[test]
+    fn the_closest_is_as_close_as_alone() {
+        let texts =
+            ["session timeout", "the parser", "session token", "x", "timeouts of a session", ""];
+        let of: Vec<Vector> = texts.iter().map(|text| TrigramEmbedder.embed(text)).collect();
+        let mine = TrigramEmbedder.embed("a timeout of the session");
+        for count in 0..=of.len() {
+            let alone = of[..count].iter().map(|other| other.cosine(&mine)).fold(0.0, f64::max);
+            assert_eq!(mine.closest(of[..count].iter()).to_bits(), alone.to_bits(), "{count}");
+        }
+    }
+
+    #[test]
+    fn a_direction_turns_and_stays_one() {
+        let (north, east) = (Vector::of(&[1.0]), Vector::of(&[0.0, 1.0]));
+        let mut way = Vector::zero();
+        way.lerp(&north, 0.1);
+        assert!((way.cosine(&north) - 1.0).abs() < 1e-5);
+        way.lerp(&east, 0.1);
+        assert!(way.cosine(&north) > 0.9 && way.cosine(&east) > 0.1);
+        assert!((way.cosine(&way) - 1.0).abs() < 1e-5);
+    }
+
+    #[test]
+    fn directions_take_anything() {
+        assert!(Vector::of(&[f32::NAN, f32::INFINITY]).is_zero());
+        let one = Vector::of(&[3.0; 1_000]);
+        assert!((one.cosine(&one) - 1.0).abs() < 1e-5);
+    }
+}
