@@ -1,20 +1,20 @@
-//! Prints what embedding and searching cost here: `cargo bench -p rb-embed`.
+//! Prints the cost of embedding and searching: `cargo bench -p rb-embed`.
 //!
-//! Machines differ and are shared, so the search is timed beside a plain scan of floats in the same
-//! run; read the ratio. With `RB_TEST_MINILM` set to the folder of a model, the transformer is timed
-//! too. Run as a test (`cargo test --benches`) it does everything once, small.
+//! The search is timed next to a plain scan over floats in the same process, because absolute times vary between
+//! machines. With `RB_TEST_MINILM` set to a model folder, the transformer is timed as well. As a test
+//! (`cargo test --benches`) everything runs once with small inputs.
 
-/// Sentences by the million.
-#[path = "../tests/it/sentences.rs"]
-mod sentences;
+/// Generator of synthetic sentences.
+#[path = "../tests/it/synthetic_sentences.rs"]
+mod synthetic_sentences;
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use rb_embed::{DIMS, Index, Owner, Transformer, Vector, Wanted, embed};
-use sentences::Sentences;
+use rb_embed::{DIMS, Index, Owner, SearchParams, Transformer, Vector, embed};
+use synthetic_sentences::Sentences;
 
-/// An organisation's share of the vectors: one in a hundred.
+/// Number of organisations that share the vectors equally.
 const ORGS: u32 = 100;
 
 const TWELVE_PIECES: &str = "the request failed again with the same error as in step 4";
@@ -33,65 +33,41 @@ fn main() {
     growth_table(if small { &[1_000] } else { &[10_000, 30_000, 100_000, 300_000, 1_000_000] });
 }
 
-/// One group that grows, beside an exact scan of the same vectors: in groups of a thousand, each is small enough for it.
+/// Cost of a search in one partition by its size.
 fn growth_table(sizes: &[u64]) {
     let sentences = Sentences::new();
-    let wanted = Wanted { count_max: 2, cosine_min: 0.0 };
-    let (mut one, mut many) = (Index::new(DIMS), Index::new(DIMS));
-    let title = "sentences of one owner, best 2";
-    print_line(&format!(
-        "{title:<32}{:>12}{:>12}{:>10}{:>14}{:>12}",
-        "p50", "p99", "recall", "exact scan", "adding one"
-    ));
+    let params = SearchParams { max_hits: 2, min_cosine: 0.0 };
+    let mut index = Index::new(DIMS);
+    print_line(&format!("{:<32}{:>12}{:>12}", "vectors of one owner, best 2", "p50", "p99"));
     let mut next = 0;
     for size in sizes {
-        let (mut adding, added) = (Duration::ZERO, next);
         while next < *size {
             let vector = embed(&sentences.sentence(next));
-            let start = Instant::now();
-            let inserted = one.insert(Owner::Org(0), next, &vector);
-            adding += start.elapsed();
-            if let Err(wrong) = inserted.and(many.insert(Owner::Org(next / 1_000), next, &vector)) {
-                return print_line(&wrong.to_string());
+            if let Err(error) = index.insert(Owner::Org(0), next, &vector) {
+                return print_line(&error.to_string());
             }
             next += 1;
         }
-        let adding = adding / u32::try_from(size - added).unwrap_or(u32::MAX);
-        let (mut times, mut exact_times) = (Vec::new(), Vec::new());
-        let (mut found, mut there) = (0, 0);
+        let mut times = Vec::new();
         for number in (0..*size).step_by(usize::try_from(size / 200).unwrap_or(1).max(1)) {
             let query = embed(&sentences.rewording(number));
             let start = Instant::now();
-            let hits = one.nearest(0, &query, wanted).unwrap_or_default();
+            drop(black_box(index.nearest(0, &query, params)));
             times.push(start.elapsed());
-            let start = Instant::now();
-            let exact = many.nearest_of_all(&query, wanted).unwrap_or_default();
-            exact_times.push(start.elapsed());
-            there += exact.len();
-            // As near as the worst of the best: a twin of one of them will do.
-            let bar = exact.last().map_or(0.0, |hit| hit.cosine);
-            found += hits.iter().filter(|hit| hit.cosine >= bar).count();
         }
         times.sort_unstable();
-        exact_times.sort_unstable();
         let (p50, p99) = (times[times.len() / 2], times[times.len() * 99 / 100]);
-        let exact = exact_times[exact_times.len() / 2];
-        let recall = f64::from(u32::try_from(found).unwrap_or(0))
-            / f64::from(u32::try_from(there).unwrap_or(1));
-        let title = format!("  {size}");
-        print_line(&format!(
-            "{title:<32}{p50:>12.1?}{p99:>12.1?}{recall:>10.3}{exact:>14.1?}{adding:>12.1?}"
-        ));
+        print_line(&format!("  {size:<30}{p50:>12.1?}{p99:>12.1?}"));
     }
 }
 
-/// Only where somebody has the model and says where.
+/// Skipped without `RB_TEST_MINILM`.
 fn transformer_rows(long: &str, rounds: u32) {
     let Some(folder) = std::env::var_os("RB_TEST_MINILM") else { return };
     let start = Instant::now();
     let model = match Transformer::open(folder.as_ref()) {
         Ok(model) => model,
-        Err(error) => return print_line(&format!("  no transformer: {error}")),
+        Err(error) => return print_line(&format!("  cannot open the transformer: {error}")),
     };
     print_line(&format!("  {:<42}{:>12.2?}", "transformer, loading", start.elapsed()));
     for (name, text) in
@@ -106,24 +82,24 @@ fn search_table(rows: u32, rounds: u32) {
     let vectors: Vec<Vector> = (0..rows).map(made_vector).collect();
     let mut index = Index::new(DIMS);
     for (id, vector) in (0_u32..).zip(&vectors) {
-        if let Err(wrong) = index.insert(Owner::Org(id % ORGS), id, vector) {
-            return print_line(&wrong.to_string());
+        if let Err(error) = index.insert(Owner::Org(id % ORGS), id, vector) {
+            return print_line(&error.to_string());
         }
     }
     let own: Vec<Vector> = vectors.iter().step_by(ORGS as usize).cloned().collect();
     let query = embed(TWELVE_PIECES);
-    let wanted = Wanted { count_max: 2, cosine_min: 0.0 };
+    let params = SearchParams { max_hits: 2, min_cosine: 0.0 };
     let title = format!("searching {rows} vectors, best 2");
     print_line(&format!("{title:<44}{:>12}{:>14}{:>8}", "this index", "plain floats", "ratio"));
-    let within = median(rounds * 5, || drop(black_box(index.nearest(0, &query, wanted))));
+    let within = median(rounds * 5, || drop(black_box(index.nearest(0, &query, params))));
     let within_plain = median(rounds * 5, || drop(black_box(plain_scan(&own, &query))));
     print_row("  within one organisation (1 %)", within, within_plain);
-    let all = median(rounds, || drop(black_box(index.nearest_of_all(&query, wanted))));
+    let all = median(rounds, || drop(black_box(index.nearest_all_owners(&query, params))));
     let all_plain = median(rounds, || drop(black_box(plain_scan(&vectors, &query))));
     print_row("  over all", all, all_plain);
 }
 
-/// What one would write first: a cosine per row, the best two kept.
+/// Baseline: one float cosine per row, keeping the best two.
 fn plain_scan(vectors: &[Vector], query: &Vector) -> Vec<(f32, usize)> {
     let mut best = vec![(f32::MIN, 0); 2];
     for (place, vector) in vectors.iter().enumerate() {
@@ -136,7 +112,7 @@ fn plain_scan(vectors: &[Vector], query: &Vector) -> Vec<(f32, usize)> {
     best
 }
 
-/// Spread like nothing in particular, the same in every run.
+/// Deterministic pseudo-random vector.
 fn made_vector(seed: u32) -> Vector {
     let mut state = u64::from(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let values: Vec<f32> = (0..DIMS)
@@ -151,18 +127,18 @@ fn made_vector(seed: u32) -> Vector {
     Vector::from_values(values)
 }
 
-/// 118 pieces of what an agent might say.
+/// Typical agent text of 118 pieces.
 fn long_text() -> String {
     let mut text = format!("{TWELVE_PIECES} ").repeat(9);
     text.push_str("and nothing else has changed since then, so stop");
     text
 }
 
-fn median(rounds: u32, mut work: impl FnMut()) -> Duration {
+fn median(rounds: u32, mut job: impl FnMut()) -> Duration {
     let mut times: Vec<Duration> = (0..rounds)
         .map(|_| {
             let start = Instant::now();
-            work();
+            job();
             start.elapsed()
         })
         .collect();
@@ -175,7 +151,7 @@ fn print_row(name: &str, ours: Duration, plain: Duration) {
     print_line(&format!("{name:<44}{ours:>12.1?}{plain:>14.1?}{ratio:>8.2}"));
 }
 
-#[expect(clippy::print_stdout, reason = "printing a table is what this program is for")]
+#[expect(clippy::print_stdout, reason = "the program prints a table")]
 fn print_line(line: &str) {
     println!("{line}");
 }

@@ -1,57 +1,55 @@
-//! Sentence embeddings inside the binary, a similarity that means something, and search.
+//! Sentence embeddings compiled into the binary, calibrated similarity, and exact vector search.
 //!
 //! ```
-//! use rb_embed::{Calibration, DIMS, Index, Owner, Wanted, embed, similarity};
+//! use rb_embed::{Calibration, DIMS, Index, Owner, SearchParams, embed, similarity};
 //!
-//! // Two texts.
+//! // Compare two texts.
 //! assert!(similarity("session expiry", "session token expiration") > 0.8);
 //! assert!(similarity("session expiry", "paint the fence") < 0.1);
 //!
-//! // Many texts, behind a gate.
+//! // Search many texts with a minimum similarity.
 //! let mut index = Index::new(DIMS);
 //! index.insert(Owner::Org("acme"), 1, &embed("session token expiration"))?;
 //! index.insert(Owner::Shared, 2, &embed("disk is full"))?;
-//! let wanted = Wanted { count_max: 2, cosine_min: Calibration::PACKED.cosine_at(0.8) };
-//! let hits = index.nearest("acme", &embed("session expiry"), wanted)?;
+//! let params = SearchParams { max_hits: 2, min_cosine: Calibration::STATIC_MODEL.cosine_at(0.8) };
+//! let hits = index.nearest("acme", &embed("session expiry"), params)?;
 //! assert_eq!(hits.len(), 1);
-//! # Ok::<(), rb_embed::WrongDims>(())
+//! # Ok::<(), rb_embed::DimensionMismatch>(())
 //! ```
 //!
-//! **Promises.** No network and no download, when building or running. The same text gives the same
-//! vector, always. Work per text is bounded ([`PIECES_MAX`], [`TEXT_BYTES_MAX`]). No other crate of
-//! the workspace is used, and no JSON shows in the interface.
+//! **Guarantees.** No network access and no download, at build time or run time. The same text always gives the same
+//! vector. The cost of a text is bounded ([`MAX_PIECES`], [`MAX_TEXT_BYTES`]). The crate depends on no other crate of the
+//! workspace, and its interface does not use JSON.
 
-/// Cosines into similarities: what the gates 0.8 and 0.7 mean.
-mod calibrate;
-/// One owner's vectors.
-mod group;
-/// A transformer that may be asked from any thread.
-mod hosted;
-/// The embedder inside the binary: pieces, their vectors, the mean.
-mod packed;
-/// The hash under which pieces are filed; shared with `build.rs`.
-mod piece_hash;
-/// Words into pieces of the vocabulary.
-mod pieces;
-/// What is kept of one piece; shared with `build.rs`.
-mod record;
-/// Rows of eight bits, and how near a query is to them.
-mod rows;
-/// Search, grouped by organisation.
+/// Calibration of cosines to similarities.
+mod calibration;
+/// Vectors of one owner.
+mod partition;
+/// Normalisation and splitting of text into words.
+mod pretokenizer;
+/// Matrix of vectors with one byte per dimension.
+mod quantized;
+/// Index partitioned by owner.
 mod search;
-/// The second embedder: a transformer from a folder the user points to.
+/// Embedder compiled into the binary.
+mod static_model;
+/// Embedder loaded from a folder.
 mod transformer;
-/// A direction in meaning: what every embedder returns.
+/// Worker thread that runs a transformer.
+mod transformer_worker;
+/// Unit vector returned by all embedders.
 mod vector;
-/// The vocabulary inside the binary.
+/// Hash function of the vocabulary table, shared with `build.rs`.
+mod vocab_hash;
+/// Vocabulary table, vectors and scales.
 mod vocabulary;
-/// Text into words.
-mod words;
+/// Splitting of words into vocabulary entries.
+mod wordpiece;
 
-pub use calibrate::{CONFIRMED_FROM, Calibration, similarity};
-pub use hosted::HostedTransformer;
-pub use packed::{DIMS, embed};
-pub use pieces::{PIECES_MAX, TEXT_BYTES_MAX};
-pub use search::{Hit, Index, Owner, Wanted, WrongDims};
+pub use calibration::{CONFIRMATION_MIN_COSINE, Calibration, similarity};
+pub use search::{DimensionMismatch, Hit, Index, Owner, SearchParams};
+pub use static_model::{DIMS, embed};
 pub use transformer::{Transformer, TransformerError};
+pub use transformer_worker::TransformerWorker;
 pub use vector::Vector;
+pub use wordpiece::{MAX_PIECES, MAX_TEXT_BYTES};

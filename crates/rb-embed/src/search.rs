@@ -1,38 +1,36 @@
-//! Vector search, grouped by who owns the vectors.
+//! Vector search, partitioned by owner.
 //!
-//! **Groups.** An organisation asks within its own vectors and the shared ones, and each owner's lie apart. So the filter is
-//! exact by construction, a scan reads a hundredth of the whole, and only who has very many needs the
-//! shortcut that `group` takes. An index over all behind a filter would be slower and inexact besides.
+//! **Partitions.** An organisation searches its own vectors and the shared ones, which are stored separately. The access
+//! filter is therefore exact by construction, and a scan reads only the rows that may be returned.
 //!
-//! **Order.** Best first; equal scores by owner (shared first), then by id. The order of insertion
-//! never shows.
+//! **Order.** By cosine, highest first; ties by owner (shared first), then by id. The order of insertion has no effect.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::group::Group;
-use crate::rows::Query;
+use crate::partition::Partition;
+use crate::quantized::Query;
 use crate::vector::Vector;
 
-/// Whose vector it is.
+/// Owner of a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owner<Org> {
-    /// Everybody finds it.
+    /// Visible to every organisation.
     Shared,
-    /// Only this organisation finds it.
+    /// Visible to this organisation only.
     Org(Org),
 }
 
-/// How many to find, and how near they must be.
+/// Limits of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Wanted {
-    pub count_max: usize,
-    /// Smallest cosine that counts; see [`Calibration::cosine_at`](crate::Calibration::cosine_at)
-    /// for a gate given as a similarity.
-    pub cosine_min: f32,
+pub struct SearchParams {
+    /// Maximum number of hits.
+    pub max_hits: usize,
+    /// Minimum cosine of a hit; [`Calibration::cosine_at`](crate::Calibration::cosine_at) converts a similarity.
+    pub min_cosine: f32,
 }
 
-/// One vector found.
+/// One search result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit<'index, Org, Id> {
     pub owner: &'index Owner<Org>,
@@ -40,139 +38,144 @@ pub struct Hit<'index, Org, Id> {
     pub cosine: f32,
 }
 
-/// The vector has another number of dimensions than the index.
+/// The vector's number of dimensions differs from that of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a vector of {given} dimensions was given to an index of {expected}: \
-     an index holds the vectors of one embedder, build a new one after changing it"
+    "vector has {given} dimensions, the index has {expected}; \
+     an index holds vectors of one embedder, build a new index after changing it"
 )]
-pub struct WrongDims {
+pub struct DimensionMismatch {
     pub given: usize,
     pub expected: usize,
 }
 
-/// Vectors by owner and id. An id is unique within its owner, so no organisation can reach
-/// another's vector by guessing its id.
+/// Vector index keyed by owner and id. Ids are unique per owner, so an organisation cannot reach another
+/// organisation's vector by guessing its id.
 #[derive(Clone, Debug)]
 pub struct Index<Org, Id> {
     dims: usize,
-    groups: BTreeMap<Owner<Org>, Group<Id>>,
+    partitions: BTreeMap<Owner<Org>, Partition<Id>>,
 }
 
 impl<Org: Ord, Id: Ord + Clone> Index<Org, Id> {
-    /// An empty index for vectors of `dims` dimensions ([`DIMS`](crate::DIMS) for the packed ones).
+    /// Creates an empty index for vectors of `dims` dimensions ([`DIMS`](crate::DIMS) for the static model).
     pub fn new(dims: usize) -> Self {
-        Self { dims, groups: BTreeMap::new() }
+        Self { dims, partitions: BTreeMap::new() }
     }
 
-    /// Adds a vector, or replaces the one its owner has under this id.
-    pub fn insert(&mut self, owner: Owner<Org>, id: Id, vector: &Vector) -> Result<(), WrongDims> {
+    /// Adds a vector, or replaces the owner's vector with this id.
+    pub fn insert(
+        &mut self,
+        owner: Owner<Org>,
+        id: Id,
+        vector: &Vector,
+    ) -> Result<(), DimensionMismatch> {
         self.check_dims(vector)?;
-        let group = self.groups.entry(owner).or_insert_with(|| Group::new(self.dims));
-        group.insert(id, vector);
+        let partition = self.partitions.entry(owner).or_insert_with(|| Partition::new(self.dims));
+        partition.insert(id, vector);
         Ok(())
     }
 
-    /// Says whether there was such a vector.
+    /// Removes a vector and returns whether it existed.
     pub fn remove(&mut self, owner: &Owner<Org>, id: &Id) -> bool {
-        let Some(group) = self.groups.get_mut(owner) else { return false };
-        let removed = group.remove(id);
-        if group.is_empty() {
-            self.groups.remove(owner);
+        let Some(partition) = self.partitions.get_mut(owner) else { return false };
+        let removed = partition.remove(id);
+        if partition.is_empty() {
+            self.partitions.remove(owner);
         }
         removed
     }
 
     pub fn len(&self) -> usize {
-        self.groups.values().map(Group::len).sum()
+        self.partitions.values().map(Partition::len).sum()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.groups.is_empty()
+        self.partitions.is_empty()
     }
 
-    /// The best of an organisation's own vectors and the shared ones.
+    /// Returns the nearest of the organisation's own vectors and the shared ones.
     pub fn nearest(
         &self,
         org: Org,
         query: &Vector,
-        wanted: Wanted,
-    ) -> Result<Vec<Hit<'_, Org, Id>>, WrongDims> {
-        self.nearest_where(org, query, wanted, |_, _| true)
+        params: SearchParams,
+    ) -> Result<Vec<Hit<'_, Org, Id>>, DimensionMismatch> {
+        self.nearest_where(org, query, params, |_, _| true)
     }
 
-    /// The same among those that will do, by id and cosine.
+    /// Like [`nearest`](Self::nearest), but only returns vectors whose id and cosine are accepted by `accepts`.
     pub fn nearest_where(
         &self,
         org: Org,
         query: &Vector,
-        wanted: Wanted,
-        will_do: impl Fn(&Id, f32) -> bool,
-    ) -> Result<Vec<Hit<'_, Org, Id>>, WrongDims> {
+        params: SearchParams,
+        accepts: impl Fn(&Id, f32) -> bool,
+    ) -> Result<Vec<Hit<'_, Org, Id>>, DimensionMismatch> {
         let own = Owner::Org(org);
-        let groups = [&Owner::Shared, &own].into_iter();
-        let groups = groups.filter_map(|owner| self.groups.get_key_value(owner));
-        self.best_of(groups, query, wanted, will_do)
+        let partitions = [&Owner::Shared, &own].into_iter();
+        let partitions = partitions.filter_map(|owner| self.partitions.get_key_value(owner));
+        self.best_of(partitions, query, params, accepts)
     }
 
-    /// The best of everybody's vectors: for the operator, never for an organisation.
-    pub fn nearest_of_all(
+    /// Returns the nearest vectors of all owners. For operators only: it ignores ownership.
+    pub fn nearest_all_owners(
         &self,
         query: &Vector,
-        wanted: Wanted,
-    ) -> Result<Vec<Hit<'_, Org, Id>>, WrongDims> {
-        self.best_of(self.groups.iter(), query, wanted, |_, _| true)
+        params: SearchParams,
+    ) -> Result<Vec<Hit<'_, Org, Id>>, DimensionMismatch> {
+        self.best_of(self.partitions.iter(), query, params, |_, _| true)
     }
 
     fn best_of<'index>(
         &'index self,
-        groups: impl Iterator<Item = (&'index Owner<Org>, &'index Group<Id>)>,
+        partitions: impl Iterator<Item = (&'index Owner<Org>, &'index Partition<Id>)>,
         query: &Vector,
-        wanted: Wanted,
-        will_do: impl Fn(&Id, f32) -> bool,
-    ) -> Result<Vec<Hit<'index, Org, Id>>, WrongDims> {
+        params: SearchParams,
+        accepts: impl Fn(&Id, f32) -> bool,
+    ) -> Result<Vec<Hit<'index, Org, Id>>, DimensionMismatch> {
         self.check_dims(query)?;
         let query = Query::new(query);
-        let mut best = Best { wanted, hits: Vec::new() };
-        for (owner, group) in groups {
-            group.look_through(&query, wanted.count_max, |id, cosine| {
-                if cosine >= best.entry_cosine() && will_do(id, cosine) {
+        let mut best = TopHits { params, hits: Vec::new() };
+        for (owner, partition) in partitions {
+            for (id, cosine) in partition.scan(&query) {
+                if cosine >= best.entry_cosine() && accepts(id, cosine) {
                     best.offer(Hit { owner, id, cosine });
                 }
-            });
+            }
         }
         Ok(best.hits)
     }
 
-    fn check_dims(&self, vector: &Vector) -> Result<(), WrongDims> {
+    fn check_dims(&self, vector: &Vector) -> Result<(), DimensionMismatch> {
         if vector.dims() == self.dims {
             Ok(())
         } else {
-            Err(WrongDims { given: vector.dims(), expected: self.dims })
+            Err(DimensionMismatch { given: vector.dims(), expected: self.dims })
         }
     }
 }
 
-/// The best hits so far, sorted.
-struct Best<'index, Org, Id> {
-    wanted: Wanted,
+/// Best hits found so far, sorted.
+struct TopHits<'index, Org, Id> {
+    params: SearchParams,
     hits: Vec<Hit<'index, Org, Id>>,
 }
 
-impl<'index, Org: Ord, Id: Ord> Best<'index, Org, Id> {
-    /// Below this nothing can enter any more.
+impl<'index, Org: Ord, Id: Ord> TopHits<'index, Org, Id> {
+    /// Returns the minimum cosine that a further hit needs.
     fn entry_cosine(&self) -> f32 {
         match self.hits.last() {
-            Some(worst) if self.hits.len() >= self.wanted.count_max => worst.cosine,
-            Some(_) | None => self.wanted.cosine_min,
+            Some(worst) if self.hits.len() >= self.params.max_hits => worst.cosine,
+            Some(_) | None => self.params.min_cosine,
         }
     }
 
     fn offer(&mut self, hit: Hit<'index, Org, Id>) {
-        let place = self.hits.partition_point(|held| by_rank(held, &hit) == Ordering::Less);
-        if place < self.wanted.count_max {
-            self.hits.truncate(self.wanted.count_max - 1);
-            self.hits.insert(place, hit);
+        let rank = self.hits.partition_point(|held| by_rank(held, &hit) == Ordering::Less);
+        if rank < self.params.max_hits {
+            self.hits.truncate(self.params.max_hits - 1);
+            self.hits.insert(rank, hit);
         }
     }
 }
@@ -184,25 +187,25 @@ fn by_rank<Org: Ord, Id: Ord>(a: &Hit<'_, Org, Id>, b: &Hit<'_, Org, Id>) -> Ord
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packed::{DIMS, embed};
+    use crate::static_model::{DIMS, embed};
 
-    const ANY: Wanted = Wanted { count_max: 10, cosine_min: -1.0 };
+    const ANY: SearchParams = SearchParams { max_hits: 10, min_cosine: -1.0 };
 
     fn filled(entries: &[(Owner<&'static str>, u32, &str)]) -> Index<&'static str, u32> {
         let mut index = Index::new(DIMS);
         for (owner, id, text) in entries {
-            index.insert(*owner, *id, &embed(text)).expect("packed vectors");
+            index.insert(*owner, *id, &embed(text)).expect("dimensions match");
         }
         index
     }
 
     fn found(index: &Index<&'static str, u32>, org: &'static str, text: &str) -> Vec<u32> {
-        let hits = index.nearest(org, &embed(text), ANY).expect("a packed vector");
+        let hits = index.nearest(org, &embed(text), ANY).expect("dimensions match");
         hits.iter().map(|hit| *hit.id).collect()
     }
 
     #[test]
-    fn an_organisation_sees_its_own_and_the_shared() {
+    fn an_organisation_finds_its_own_and_shared_vectors() {
         let index = filled(&[
             (Owner::Org("acme"), 1, "session expiry"),
             (Owner::Org("zeta"), 2, "session expiry"),
@@ -211,12 +214,13 @@ mod tests {
         assert_eq!(found(&index, "acme", "session expiry"), [1, 3]);
         assert_eq!(found(&index, "zeta", "session expiry"), [2, 3]);
         assert_eq!(found(&index, "none", "session expiry"), [3]);
-        let all = index.nearest_of_all(&embed("session expiry"), ANY).expect("a packed vector");
+        let all =
+            index.nearest_all_owners(&embed("session expiry"), ANY).expect("dimensions match");
         assert_eq!(all.iter().map(|hit| *hit.id).collect::<Vec<_>>(), [1, 2, 3]);
     }
 
     #[test]
-    fn equal_scores_are_ordered_by_owner_then_id_whatever_came_first() {
+    fn equal_scores_are_ordered_by_owner_then_id() {
         let entries = [
             (Owner::Org("acme"), 7, "same text"),
             (Owner::Org("acme"), 2, "same text"),
@@ -235,16 +239,16 @@ mod tests {
             (Owner::Org("acme"), 1, "session expiry"),
             (Owner::Org("zeta"), 1, "session expiry"),
         ]);
-        index.insert(Owner::Org("acme"), 1, &embed("disk full")).expect("a packed vector");
+        index.insert(Owner::Org("acme"), 1, &embed("disk full")).expect("dimensions match");
         assert_eq!(index.len(), 2);
-        let near = Wanted { count_max: 1, cosine_min: 0.99 };
+        let near = SearchParams { max_hits: 1, min_cosine: 0.99 };
         let query = embed("session expiry");
-        assert!(index.nearest("acme", &query, near).expect("a packed vector").is_empty());
-        assert_eq!(index.nearest("zeta", &query, near).expect("a packed vector").len(), 1);
+        assert!(index.nearest("acme", &query, near).expect("dimensions match").is_empty());
+        assert_eq!(index.nearest("zeta", &query, near).expect("dimensions match").len(), 1);
     }
 
     #[test]
-    fn removing_leaves_the_others_findable() {
+    fn remaining_vectors_are_found_after_a_removal() {
         let mut index = filled(&[
             (Owner::Shared, 1, "session expiry"),
             (Owner::Shared, 2, "disk full"),
@@ -260,26 +264,27 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_finds_itself_at_one_and_zero_finds_nothing_near() {
+    fn the_cosine_with_itself_is_one_and_with_zero_is_zero() {
         let index = filled(&[(Owner::Shared, 1, "retry with backoff"), (Owner::Shared, 2, "")]);
-        let hits = index.nearest("acme", &embed("retry with backoff"), ANY).expect("packed");
+        let hits =
+            index.nearest("acme", &embed("retry with backoff"), ANY).expect("dimensions match");
         assert!((hits[0].cosine - 1.0).abs() < 1e-6);
         assert_eq!((*hits[1].id, hits[1].cosine.to_bits()), (2, 0.0_f32.to_bits()));
     }
 
     #[test]
-    fn nothing_is_found_when_nothing_is_wanted() {
+    fn no_hits_are_returned_when_max_hits_is_zero() {
         let index = filled(&[(Owner::Shared, 1, "a")]);
-        let none = Wanted { count_max: 0, cosine_min: -1.0 };
-        assert!(index.nearest("acme", &embed("a"), none).expect("a packed vector").is_empty());
+        let none = SearchParams { max_hits: 0, min_cosine: -1.0 };
+        assert!(index.nearest("acme", &embed("a"), none).expect("dimensions match").is_empty());
     }
 
     #[test]
-    fn a_vector_of_another_embedder_is_refused_with_a_reason() {
+    fn a_vector_with_other_dimensions_is_rejected() {
         let mut index: Index<&str, u32> = Index::new(DIMS);
-        let stranger = Vector::from_values(vec![1.0; 384]);
-        let refused = index.insert(Owner::Shared, 1, &stranger).expect_err("wrong dimensions");
-        assert_eq!(refused, WrongDims { given: 384, expected: DIMS });
-        assert_eq!(index.nearest("acme", &stranger, ANY), Err(refused));
+        let mismatched = Vector::from_values(vec![1.0; 384]);
+        let error = index.insert(Owner::Shared, 1, &mismatched).expect_err("wrong dimensions");
+        assert_eq!(error, DimensionMismatch { given: 384, expected: DIMS });
+        assert_eq!(index.nearest("acme", &mismatched, ANY), Err(error));
     }
 }

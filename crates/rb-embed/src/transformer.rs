@@ -1,13 +1,12 @@
-//! The second embedder: a MiniLM-class transformer from a folder on disk.
+//! Transformer embedder: a MiniLM-class model loaded from a folder.
 //!
-//! Slower than the packed vectors by four orders of magnitude; at the gate 0.8 it lets through 12 of
-//! 40 rewordings instead of 7, at the same cost in false ones (`docs/decisions/0010-embeddings.md`).
-//! It is meant for work off the hot path, such as filing patterns.
+//! About four orders of magnitude slower than the static model; at a similarity of 0.8 it finds 12 of 40 rephrasings
+//! instead of 7 at the same precision (`docs/decisions/0010-embeddings.md`). Use it off the hot path, for example to index
+//! patterns.
 //!
-//! **The folder** has the layout of sentence-transformers: `config.json`, `tokenizer.json`, the
-//! network as `onnx/model.onnx` or `model.onnx`, optionally `sentence_bert_config.json` (length
-//! limit) and `1_Pooling/config.json` (must say mean). Nothing is downloaded. A folder with
-//! `model.safetensors` only is converted once by `tools/onnx_from_safetensors.py`.
+//! **Folder layout** (sentence-transformers): `config.json`, `tokenizer.json`, the network as `onnx/model.onnx` or
+//! `model.onnx`, optionally `sentence_bert_config.json` (length limit) and `1_Pooling/config.json` (must select mean
+//! pooling). Nothing is downloaded. `tools/onnx_from_safetensors.py` converts a folder that has only `model.safetensors`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,43 +17,43 @@ use rten_tensor::{NdTensor, NdTensorView};
 use rten_text::tokenizer::{EncodeOptions, Tokenizer};
 use serde_json::Value as Json;
 
-use crate::pieces::TEXT_BYTES_MAX;
 use crate::vector::Vector;
+use crate::wordpiece::MAX_TEXT_BYTES;
 
-/// Where the network may lie, in order of preference.
+/// Paths of the network, in order of preference.
 const MODEL_FILES: [&str; 2] = ["onnx/model.onnx", "model.onnx"];
 
-/// `[CLS]` and `[SEP]` frame every text; a text of nothing else says nothing.
+/// Number of special tokens (`[CLS]`, `[SEP]`) around every text.
 const FRAME_TOKENS: usize = 2;
 
-/// Why a folder cannot be used, or a text not embedded.
+/// Error of loading a model or embedding a text.
 #[derive(Debug, thiserror::Error)]
 pub enum TransformerError {
-    #[error("{} is missing: {advice}", file.display())]
+    #[error("{} is missing; {advice}", file.display())]
     Missing { file: PathBuf, advice: &'static str },
     #[error("{} cannot be read: {reason}", file.display())]
     Unreadable { file: PathBuf, reason: String },
-    #[error("{} lacks `{key}`, a whole number: is this the folder of a BERT-like model?", file.display())]
+    #[error("{} has no integer `{key}`; point to the folder of a BERT-like model", file.display())]
     MissingKey { file: PathBuf, key: &'static str },
-    #[error("{} asks for another pooling than the mean of tokens: choose a model with `pooling_mode_mean_tokens`", file.display())]
+    #[error("{} does not select mean pooling; use a model with `pooling_mode_mean_tokens`", file.display())]
     OtherPooling { file: PathBuf },
-    #[error("{} gives vectors of {given} dimensions, config.json promises {promised}: the files belong to different models", file.display())]
-    WrongDims { file: PathBuf, given: usize, promised: usize },
+    #[error("{} returns vectors of {given} dimensions, config.json declares {declared}; use files of the same model", file.display())]
+    DimensionMismatch { file: PathBuf, given: usize, declared: usize },
     #[error("the model failed on a text: {reason}")]
     Run { reason: String },
 }
 
-/// A loaded model. Give it out by reference: embedding does not change it.
+/// Loaded model.
 pub struct Transformer {
     model: Model,
     tokenizer: Tokenizer,
     inputs: Vec<(NodeId, Input)>,
     output: NodeId,
     dims: usize,
-    tokens_max: usize,
+    max_tokens: usize,
 }
 
-/// What an input of the network is fed with.
+/// Kind of a network input.
 #[derive(Clone, Copy)]
 enum Input {
     TokenIds,
@@ -63,10 +62,10 @@ enum Input {
 }
 
 impl Transformer {
-    /// Loads the model and embeds one word with it, so that a wrong folder is found out here.
+    /// Loads the model and embeds one word, so that an unusable folder is reported here.
     pub fn open(folder: &Path) -> Result<Self, TransformerError> {
         let config = Settings::read(folder.join("config.json"))?;
-        let promised = config.number("hidden_size")?;
+        let declared = config.number("hidden_size")?;
         check_pooling(folder)?;
         let tokenizer_file = folder.join("tokenizer.json");
         let tokenizer = Tokenizer::from_json(&read_text(&tokenizer_file)?)
@@ -76,24 +75,24 @@ impl Transformer {
         let loaded = Self {
             inputs: inputs_of(&model).map_err(|reason| unreadable(&model_file, &reason))?,
             output: output_of(&model).ok_or_else(|| unreadable(&model_file, &"no output"))?,
-            tokens_max: tokens_max(folder, &config)?,
-            dims: promised,
+            max_tokens: max_tokens(folder, &config)?,
+            dims: declared,
             model,
             tokenizer,
         };
         let given = loaded.embed("probe")?.dims();
-        if given == promised {
+        if given == declared {
             Ok(loaded)
         } else {
-            Err(TransformerError::WrongDims { file: model_file, given, promised })
+            Err(TransformerError::DimensionMismatch { file: model_file, given, declared })
         }
     }
 
-    /// The direction of `text`: the mean over its tokens, at unit length; zero for a text without
-    /// tokens. What exceeds the model's length limit is not read.
+    /// Returns the embedding of `text`: the mean over its tokens, normalised to unit length; zero for a text without
+    /// tokens. Tokens beyond the model's length limit are ignored.
     pub fn embed(&self, text: &str) -> Result<Vector, TransformerError> {
-        let text = &text[..text.floor_char_boundary(TEXT_BYTES_MAX)];
-        let options = EncodeOptions { max_chunk_len: Some(self.tokens_max), overlap: 0 };
+        let text = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
+        let options = EncodeOptions { max_chunk_len: Some(self.max_tokens), overlap: 0 };
         let encoded = self.tokenizer.encode(text, Some(options)).map_err(|e| failed(&e))?;
         let tokens: Vec<i32> = encoded.into_token_ids().into_iter().map(u32::cast_signed).collect();
         if tokens.len() <= FRAME_TOKENS {
@@ -102,7 +101,7 @@ impl Transformer {
         let inputs = self.inputs.iter().map(|(node, input)| (*node, input.values(&tokens)));
         let outputs = self.model.run(inputs.collect(), &[self.output], None);
         let states = outputs.map_err(|e| failed(&e))?.into_iter().next();
-        let states = states.ok_or_else(|| failed(&"it returned nothing"))?;
+        let states = states.ok_or_else(|| failed(&"the network returned no output"))?;
         let states: NdTensor<f32, 3> = Value::try_into(states).map_err(|e| failed(&e))?;
         Ok(Vector::from_values(sum_over_tokens(&states.view())))
     }
@@ -123,7 +122,7 @@ impl Input {
     }
 }
 
-/// The mean and the sum point the same way; there is no padding to leave out, the batch is one text.
+/// Sums the token states; `from_values` normalises, so the sum is as good as the mean. A batch of one has no padding.
 fn sum_over_tokens(states: &NdTensorView<'_, f32, 3>) -> Vec<f32> {
     let [_, tokens, dims] = states.shape();
     let mut sums = vec![0.0; dims];
@@ -143,14 +142,14 @@ fn inputs_of(model: &Model) -> Result<Vec<(NodeId, Input)>, String> {
             "input_ids" => Input::TokenIds,
             "attention_mask" => Input::AttentionMask,
             "token_type_ids" => Input::TokenTypes,
-            other => return Err(format!("it wants an input `{other}`, which no BERT has")),
+            other => return Err(format!("unsupported input `{other}`")),
         };
         Ok((*node, input))
     });
     named.collect()
 }
 
-/// Exporters agree on the name; where they do not, the states of the tokens come first.
+/// Finds the token states by their usual name, otherwise takes the first output.
 fn output_of(model: &Model) -> Option<NodeId> {
     model.find_node("last_hidden_state").or_else(|| model.output_ids().first().copied())
 }
@@ -167,8 +166,8 @@ fn model_file(folder: &Path) -> Result<PathBuf, TransformerError> {
     })
 }
 
-/// The model cannot read further than its positions; its authors may have set a lower limit.
-fn tokens_max(folder: &Path, config: &Settings) -> Result<usize, TransformerError> {
+/// Returns the model's length limit: its number of positions, or the lower limit of `sentence_bert_config.json`.
+fn max_tokens(folder: &Path, config: &Settings) -> Result<usize, TransformerError> {
     let positions = config.number("max_position_embeddings")?;
     let limit_file = folder.join("sentence_bert_config.json");
     if !limit_file.is_file() {
@@ -190,7 +189,7 @@ fn check_pooling(folder: &Path) -> Result<(), TransformerError> {
     }
 }
 
-/// One JSON file of the folder, with its path for the error messages.
+/// JSON file of the folder, with its path for error messages.
 struct Settings {
     file: PathBuf,
     values: Json,

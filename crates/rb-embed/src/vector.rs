@@ -1,31 +1,30 @@
-//! A direction in meaning: the one type all embedders return.
+//! Unit vector, the result type of all embedders.
 
 use std::fmt;
 
-/// A unit vector, or the zero vector of a text that says nothing.
+/// Unit vector, or the zero vector of a text without known words.
 ///
-/// The constructor normalises, so a cosine is a dot product and no other length is ever seen.
+/// The constructor normalises, so a cosine is a dot product.
 #[derive(Clone, PartialEq)]
 pub struct Vector(Box<[f32]>);
 
 impl Vector {
-    /// Takes the direction of `values`. Without one (all zero, or not finite) it is the zero vector.
+    /// Normalises `values` to unit length. Gives the zero vector if they are all zero or not finite.
     pub fn from_values(values: impl Into<Box<[f32]>>) -> Self {
         let mut values = values.into();
         let length = dot(&values, &values).sqrt();
         if length.is_normal() {
-            let shrink = length.recip();
-            values.iter_mut().for_each(|value| *value *= shrink);
+            let inv_norm = length.recip();
+            values.iter_mut().for_each(|value| *value *= inv_norm);
         } else {
             values.fill(0.0);
         }
         Self(values)
     }
 
-    /// How alike two directions are, from -1 to 1. The zero vector is like nothing: 0.
+    /// Returns the cosine similarity, from -1 to 1. The cosine with the zero vector is 0.
     ///
-    /// Vectors of different embedders have nothing to say about each other; when the number of
-    /// dimensions shows it, the answer is 0.
+    /// Vectors of different embedders are not comparable; if their dimensions differ, the result is 0.
     pub fn cosine(&self, other: &Self) -> f32 {
         if self.dims() != other.dims() {
             return 0.0;
@@ -33,7 +32,7 @@ impl Vector {
         dot(&self.0, &other.0).clamp(-1.0, 1.0)
     }
 
-    /// The text had no word the embedder knows.
+    /// Returns whether the embedder knew no word of the text.
     pub fn is_zero(&self) -> bool {
         self.0.iter().all(|value| *value == 0.0)
     }
@@ -48,14 +47,14 @@ impl Vector {
 }
 
 impl fmt::Debug for Vector {
-    /// Hundreds of numbers help nobody: the first four tell two vectors apart.
+    /// Prints only the first four of hundreds of values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Vector({} dims, {:.3?}…)", self.dims(), &self.0[..self.dims().min(4)])
     }
 }
 
-/// Sixteen sums side by side: floats may not be reordered by the compiler, so we order them in the
-/// way its vector registers like.
+/// Dot product in sixteen independent sums: the compiler may not reorder float additions, so the code is written in
+/// the order that vectorises.
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     const LANES: usize = 16;
     let (a, a_rest) = a.as_chunks::<LANES>();
@@ -75,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_direction_is_kept() {
+    fn values_are_normalised() {
         let short = Vector::from_values([3.0, 4.0]);
         let long = Vector::from_values([300.0, 400.0]);
         assert_eq!(short.values(), [0.6, 0.8]);
@@ -84,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_direction_is_zero() {
+    fn values_that_cannot_be_normalised_give_zero() {
         for values in [[0.0, 0.0], [f32::NAN, 1.0], [f32::INFINITY, 1.0], [f32::MAX, f32::MAX]] {
             let vector = Vector::from_values(values);
             assert!(vector.is_zero(), "{values:?}");

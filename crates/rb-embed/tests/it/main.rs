@@ -1,13 +1,13 @@
-//! What must hold for any text, any set of vectors and any folder.
+//! Integration tests: properties of embedding and search, the transformer, and published quality figures.
 
-// `cfg(test)` always holds here; written out, clippy knows the helpers for what they are.
+// Always true here; it makes clippy treat the modules as test code.
 #[cfg(test)]
-mod many;
+mod large_index;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
-mod sentence_pairs;
+mod sts_benchmark;
 #[cfg(test)]
-mod sentences;
+mod synthetic_sentences;
 #[cfg(test)]
 mod transformer;

@@ -1,7 +1,7 @@
-//! The transformer, on a tiny model with random weights and on a real one when there is one.
+//! The transformer with a tiny random model, and with a real one if available.
 //!
-//! `tiny_model/` is one layer of eight dimensions, drawn once from a seeded generator and written by
-//! `tools/onnx_from_safetensors.py`: it knows sixteen pieces and means nothing.
+//! `tiny_model/` has one layer, eight dimensions and a vocabulary of sixteen pieces. Its weights come from a seeded
+//! generator and were written by `tools/onnx_from_safetensors.py`.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use std::{env, fs};
 
 use proptest::prelude::*;
-use rb_embed::{CONFIRMED_FROM, HostedTransformer, Transformer, TransformerError};
+use rb_embed::{CONFIRMATION_MIN_COSINE, Transformer, TransformerError, TransformerWorker};
 use tempfile::TempDir;
 
 fn tiny_folder() -> PathBuf {
@@ -21,57 +21,59 @@ fn tiny() -> Transformer {
 }
 
 #[test]
-fn a_text_is_a_unit_vector_that_depends_on_the_order_of_words() {
+fn a_unit_vector_depends_on_word_order() {
     let model = tiny();
-    let there = model.embed("the test fails again").expect("a vector");
+    let there = model.embed("the test fails again").expect("the text is embedded");
     assert_eq!((model.dims(), there.dims()), (8, 8));
     assert!((there.cosine(&there) - 1.0).abs() < 1e-5);
-    assert_eq!(there, model.embed("The  TEST fails\nagain").expect("a vector"));
-    let back = model.embed("again fails test the").expect("a vector");
+    assert_eq!(there, model.embed("The  TEST fails\nagain").expect("the text is embedded"));
+    let back = model.embed("again fails test the").expect("the text is embedded");
     assert!(there.cosine(&back) < 0.999);
 }
 
 #[test]
 fn a_text_without_tokens_is_zero() {
     for text in ["", "  \n"] {
-        assert!(tiny().embed(text).expect("a vector").is_zero(), "{text:?}");
+        assert!(tiny().embed(text).expect("the text is embedded").is_zero(), "{text:?}");
     }
 }
 
 #[test]
-fn a_long_text_is_read_up_to_the_positions_of_the_model() {
+fn a_long_text_is_truncated_at_the_position_limit() {
     let model = tiny();
-    let long = model.embed(&"retry ".repeat(50)).expect("a vector");
-    assert_eq!(long, model.embed(&"retry ".repeat(10)).expect("a vector"));
+    let long = model.embed(&"retry ".repeat(50)).expect("the text is embedded");
+    assert_eq!(long, model.embed(&"retry ".repeat(10)).expect("the text is embedded"));
 }
 
 #[test]
-fn a_hosted_model_gives_the_same_vectors_to_those_who_wait_and_those_who_do_not() {
-    let (model, hosted) = (tiny(), HostedTransformer::open(tiny_folder()).expect("a model"));
+fn batch_and_urgent_jobs_give_the_same_vectors() {
+    let (model, worker) =
+        (tiny(), TransformerWorker::open(tiny_folder()).expect("the model opens"));
     let texts: Vec<String> = (0..40).map(|n| "the test fails again ".repeat(n % 3)).collect();
-    let alone: Vec<_> = texts.iter().map(|text| model.embed(text).expect("a vector")).collect();
-    let (done, answer) = mpsc::channel();
-    hosted.embed(texts.clone(), move |vectors| done.send(vectors).expect("somebody waits"));
-    let now = hosted.embed_within(texts[..2].to_vec(), Duration::from_mins(1));
-    assert_eq!(now.expect("in time"), alone[..2]);
-    assert_eq!(answer.recv().expect("an answer").expect("vectors"), alone);
-    assert!(hosted.embed_within(texts, Duration::ZERO).is_none(), "nobody waits for ever");
+    let alone: Vec<_> =
+        texts.iter().map(|text| model.embed(text).expect("the text is embedded")).collect();
+    let (sender, receiver) = mpsc::channel();
+    worker.embed(texts.clone(), move |vectors| sender.send(vectors).expect("the receiver exists"));
+    let now = worker.embed_within(texts[..2].to_vec(), Duration::from_mins(1));
+    assert_eq!(now.expect("within the timeout"), alone[..2]);
+    assert_eq!(receiver.recv().expect("the job completes").expect("the texts are embedded"), alone);
+    assert!(worker.embed_within(texts, Duration::ZERO).is_none(), "the timeout applies");
 }
 
 #[test]
-fn who_waits_for_a_hosted_model_that_goes_is_told() {
-    let hosted = HostedTransformer::open(tiny_folder()).expect("a model");
-    let (done, answer) = mpsc::channel();
-    hosted.embed(vec!["retry".to_owned(); 10_000], move |told| {
-        done.send(told.is_ok()).expect("somebody waits");
+fn pending_jobs_complete_when_the_worker_is_dropped() {
+    let worker = TransformerWorker::open(tiny_folder()).expect("the model opens");
+    let (sender, receiver) = mpsc::channel();
+    worker.embed(vec!["retry".to_owned(); 10_000], move |result| {
+        sender.send(result.is_ok()).expect("the receiver exists");
     });
-    drop(hosted);
-    assert!(answer.recv().is_ok(), "an answer, whichever");
-    assert!(HostedTransformer::open(PathBuf::from("/nowhere")).is_err());
+    drop(worker);
+    assert!(receiver.recv().is_ok(), "the job completes with a result or an error");
+    assert!(TransformerWorker::open(PathBuf::from("/nowhere")).is_err());
 }
 
-/// Copies the tiny model, spoils it, and returns what opening says.
-fn spoiled(spoil: impl Fn(&Path)) -> TransformerError {
+/// Copies the tiny model, damages the copy and returns the error of opening it.
+fn damaged(damage: impl Fn(&Path)) -> TransformerError {
     let copy = TempDir::new().expect("a folder");
     for file in ["config.json", "tokenizer.json", "onnx/model.onnx", "1_Pooling/config.json"] {
         let target = copy.path().join(file);
@@ -79,8 +81,8 @@ fn spoiled(spoil: impl Fn(&Path)) -> TransformerError {
         fs::copy(tiny_folder().join(file), target).expect("a copy");
     }
     assert!(Transformer::open(copy.path()).is_ok());
-    spoil(copy.path());
-    Transformer::open(copy.path()).err().expect("a spoiled folder is refused")
+    damage(copy.path());
+    Transformer::open(copy.path()).err().expect("a damaged folder is rejected")
 }
 
 fn replace(file: &Path, from: &str, to: &str) {
@@ -90,15 +92,15 @@ fn replace(file: &Path, from: &str, to: &str) {
 }
 
 #[test]
-fn a_wrong_folder_is_refused_with_the_file_and_the_remedy() {
+fn an_unusable_folder_is_reported_with_the_file_and_the_remedy() {
     let remove = |name: &'static str| {
         move |folder: &Path| fs::remove_file(folder.join(name)).expect("removed")
     };
     for name in ["config.json", "tokenizer.json", "onnx/model.onnx"] {
-        let message = spoiled(remove(name)).to_string();
+        let message = damaged(remove(name)).to_string();
         assert!(message.contains(name) && message.contains("point to the folder"), "{message}");
     }
-    let only_safetensors = spoiled(|folder| {
+    let only_safetensors = damaged(|folder| {
         remove("onnx/model.onnx")(folder);
         fs::write(folder.join("model.safetensors"), "").expect("written");
     });
@@ -106,17 +108,20 @@ fn a_wrong_folder_is_refused_with_the_file_and_the_remedy() {
         only_safetensors.to_string().contains("onnx_from_safetensors.py"),
         "{only_safetensors}"
     );
-    let no_size = spoiled(|folder| replace(&folder.join("config.json"), "hidden_size", "size"));
+    let no_size = damaged(|folder| replace(&folder.join("config.json"), "hidden_size", "size"));
     assert!(
         matches!(no_size, TransformerError::MissingKey { key: "hidden_size", .. }),
         "{no_size}"
     );
-    let wrong = spoiled(|folder| replace(&folder.join("config.json"), "_size\": 8", "_size\": 9"));
-    assert!(matches!(wrong, TransformerError::WrongDims { given: 8, promised: 9, .. }), "{wrong}");
-    let pooling = spoiled(|folder| replace(&folder.join("1_Pooling/config.json"), "true", "false"));
+    let wrong = damaged(|folder| replace(&folder.join("config.json"), "_size\": 8", "_size\": 9"));
+    assert!(
+        matches!(wrong, TransformerError::DimensionMismatch { given: 8, declared: 9, .. }),
+        "{wrong}"
+    );
+    let pooling = damaged(|folder| replace(&folder.join("1_Pooling/config.json"), "true", "false"));
     assert!(matches!(pooling, TransformerError::OtherPooling { .. }), "{pooling}");
     for name in ["config.json", "tokenizer.json", "onnx/model.onnx"] {
-        let garbage = spoiled(|folder| fs::write(folder.join(name), "garbage").expect("written"));
+        let garbage = damaged(|folder| fs::write(folder.join(name), "garbage").expect("written"));
         assert!(matches!(garbage, TransformerError::Unreadable { .. }), "{garbage}");
     }
 }
@@ -125,7 +130,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_text_is_embedded_or_refused(text in any::<String>()) {
+    fn every_text_is_embedded_or_rejected(text in any::<String>()) {
         let model = tiny();
         if let Ok(vector) = model.embed(&text) {
             prop_assert_eq!(&vector, &model.embed(&text).expect("again"));
@@ -134,15 +139,15 @@ proptest! {
     }
 }
 
-/// Cosines as another runtime (candle, over the same weights) gives them.
+/// Reference cosines from another runtime (candle) with the same weights.
 #[test]
-fn a_real_model_gives_the_cosines_it_is_known_for() {
+fn a_real_model_gives_the_reference_cosines() {
     let Some(folder) = env::var_os("RB_TEST_MINILM") else {
-        println!("skipped: RB_TEST_MINILM does not point to a folder with all-MiniLM-L6-v2");
+        println!("skipped: set RB_TEST_MINILM to a folder with all-MiniLM-L6-v2");
         return;
     };
-    let model = Transformer::open(Path::new(&folder)).expect("a model");
-    let embed = |text| model.embed(text).expect("a vector");
+    let model = Transformer::open(Path::new(&folder)).expect("the model opens");
+    let embed = |text| model.embed(text).expect("the text is embedded");
     assert_eq!(model.dims(), 384);
     for (a, b, expected) in [
         ("session timeout", "session expiry", 0.6562),
@@ -155,13 +160,13 @@ fn a_real_model_gives_the_cosines_it_is_known_for() {
 }
 
 #[test]
-fn a_real_model_confirms_rewordings_and_sorts_out_lists() {
+fn a_real_model_confirms_rephrasings_and_rejects_related_texts() {
     let Some(folder) = env::var_os("RB_TEST_MINILM") else {
-        println!("skipped: RB_TEST_MINILM does not point to a folder with all-MiniLM-L6-v2");
+        println!("skipped: set RB_TEST_MINILM to a folder with all-MiniLM-L6-v2");
         return;
     };
-    let model = Transformer::open(Path::new(&folder)).expect("a model");
-    let embed = |text| model.embed(text).expect("a vector");
+    let model = Transformer::open(Path::new(&folder)).expect("the model opens");
+    let embed = |text| model.embed(text).expect("the text is embedded");
     for (a, b, expected) in [
         ("session timeout", "session expiry", true),
         ("session expiry", "session token expiration", true),
@@ -176,6 +181,6 @@ fn a_real_model_confirms_rewordings_and_sorts_out_lists() {
         let cosine = embed(a).cosine(&embed(b));
         let suspected = rb_embed::embed(a).cosine(&rb_embed::embed(b));
         assert!(suspected >= 0.55, "{a} / {b}: {suspected:.3} by the vectors");
-        assert_eq!(cosine >= CONFIRMED_FROM, expected, "{a} / {b}: {cosine:.3}");
+        assert_eq!(cosine >= CONFIRMATION_MIN_COSINE, expected, "{a} / {b}: {cosine:.3}");
     }
 }

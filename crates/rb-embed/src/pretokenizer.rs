@@ -1,65 +1,64 @@
-//! Text into words: the preparation the packed vectors were trained with.
+//! Splits text into words with the normalisation that the static model was trained with.
 //!
-//! In this order: a border between a small letter or digit and a capital splits (`parseJson` is
-//! two words, `HTTPServer` is one), an underscore is a space, letters become small, accents fall
-//! off, and what remains is runs of letters and digits or single marks of punctuation. Nothing is
-//! allocated; ASCII takes the short way.
+//! A lowercase letter or digit followed by an uppercase letter splits (`parseJson` is two words, `HTTPServer` is one),
+//! an underscore counts as a space, letters are lowercased, accents are removed, and the result consists of runs of
+//! letters and digits and of single punctuation marks. Nothing is allocated, and ASCII has a fast path.
 
 use std::ops::ControlFlow;
 
 use unicode_normalization::char::decompose_canonical;
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory as _};
 
-use crate::piece_hash::{PieceHash, Position};
+use crate::vocab_hash::{Position, VocabHash};
 
-/// Longer words are dropped: they are hashes, base64 and the like, and would only add noise.
-pub(crate) const WORD_CHARS_MAX: usize = 100;
+/// Maximum length of a word. Longer ones are dropped: hashes, base64 and the like only add noise.
+pub(crate) const MAX_WORD_CHARS: usize = 100;
 
-/// Longest encoding of the longest word.
-const WORD_BYTES_MAX: usize = WORD_CHARS_MAX * 4;
+/// UTF-8 length of the longest word.
+const MAX_WORD_BYTES: usize = MAX_WORD_CHARS * 4;
 
-/// Calls `take` with each prepared word, until the text or the patience of `take` ends.
+/// Calls `take` with each normalised word until the text ends or `take` returns `Break`.
 pub(crate) fn each_word(text: &str, take: impl FnMut(&Word) -> ControlFlow<()>) {
-    let mut scan = Scan { take, word: Word::EMPTY, capital_splits: false };
+    let mut splitter = Splitter { take, word: Word::EMPTY, uppercase_splits: false };
     for c in text.chars() {
-        let flow = if c.is_ascii() { scan.ascii(c) } else { scan.beyond_ascii(c) };
+        let flow = if c.is_ascii() { splitter.ascii(c) } else { splitter.non_ascii(c) };
         if flow.is_break() {
             return;
         }
     }
-    // Whether the taker wants more no longer matters: there is no more.
-    let _ = scan.end_word();
+    // The text has ended, so a `Break` makes no difference.
+    let _ = splitter.end_word();
 }
 
-/// The word being read.
+/// Word under construction.
 pub(crate) struct Word {
-    bytes: [u8; WORD_BYTES_MAX],
+    bytes: [u8; MAX_WORD_BYTES],
     len: usize,
     chars: usize,
-    /// Made while reading, because most words are one piece.
-    hash: PieceHash,
+    /// Updated with each byte, because most words are a single piece.
+    hash: VocabHash,
 }
 
 impl Word {
     const EMPTY: Self = Self {
-        bytes: [0; WORD_BYTES_MAX],
+        bytes: [0; MAX_WORD_BYTES],
         len: 0,
         chars: 0,
-        hash: PieceHash::new(Position::Opening),
+        hash: VocabHash::new(Position::Start),
     };
 
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 
-    /// The hash of the word as one piece.
-    pub(crate) fn hash(&self) -> PieceHash {
+    /// Returns the hash of the word as a single piece.
+    pub(crate) fn hash(&self) -> VocabHash {
         self.hash
     }
 
     fn push(&mut self, c: char) {
         self.chars += 1;
-        if self.chars <= WORD_CHARS_MAX {
+        if self.chars <= MAX_WORD_CHARS {
             let added = c.encode_utf8(&mut self.bytes[self.len..]).as_bytes();
             self.hash = added.iter().fold(self.hash, |hash, byte| hash.with(*byte));
             self.len += added.len();
@@ -68,7 +67,7 @@ impl Word {
 
     fn push_ascii(&mut self, byte: u8) {
         self.chars += 1;
-        if self.chars <= WORD_CHARS_MAX {
+        if self.chars <= MAX_WORD_CHARS {
             self.bytes[self.len] = byte;
             self.len += 1;
             self.hash = self.hash.with(byte);
@@ -80,26 +79,26 @@ impl Word {
     }
 }
 
-struct Scan<F> {
+struct Splitter<F> {
     take: F,
     word: Word,
-    /// The character before was a small letter or a digit, so a capital here opens a new word.
-    capital_splits: bool,
+    /// The previous character was a lowercase letter or a digit, so an uppercase letter starts a new word.
+    uppercase_splits: bool,
 }
 
-impl<F: FnMut(&Word) -> ControlFlow<()>> Scan<F> {
+impl<F: FnMut(&Word) -> ControlFlow<()>> Splitter<F> {
     #[inline]
     fn ascii(&mut self, c: char) -> ControlFlow<()> {
         if c.is_ascii_lowercase() || c.is_ascii_digit() {
             self.word.push_ascii(c as u8);
-            self.capital_splits = true;
+            self.uppercase_splits = true;
             ControlFlow::Continue(())
         } else if c.is_ascii_uppercase() {
-            if self.capital_splits {
+            if self.uppercase_splits {
                 self.end_word()?;
             }
             self.word.push_ascii(c.to_ascii_lowercase() as u8);
-            self.capital_splits = false;
+            self.uppercase_splits = false;
             ControlFlow::Continue(())
         } else {
             self.end_word()?;
@@ -111,30 +110,30 @@ impl<F: FnMut(&Word) -> ControlFlow<()>> Scan<F> {
         }
     }
 
-    fn beyond_ascii(&mut self, c: char) -> ControlFlow<()> {
+    fn non_ascii(&mut self, c: char) -> ControlFlow<()> {
         if is_accent(c) {
             return ControlFlow::Continue(());
         }
         if !c.is_alphanumeric() {
             self.end_word()?;
-            return if c.is_whitespace() { ControlFlow::Continue(()) } else { self.mark(c) };
+            return if c.is_whitespace() { ControlFlow::Continue(()) } else { self.punctuation(c) };
         }
-        if c.is_uppercase() && self.capital_splits {
+        if c.is_uppercase() && self.uppercase_splits {
             self.end_word()?;
         }
-        for small in c.to_lowercase() {
-            decompose_canonical(small, |part| {
+        for lower in c.to_lowercase() {
+            decompose_canonical(lower, |part| {
                 if !is_accent(part) {
                     self.word.push(part);
                 }
             });
         }
-        self.capital_splits = c.is_lowercase() || c.is_numeric();
+        self.uppercase_splits = c.is_lowercase() || c.is_numeric();
         ControlFlow::Continue(())
     }
 
-    /// A mark beyond ASCII. Some decompose into an ASCII mark and an accent (`≠` into `=`).
-    fn mark(&mut self, c: char) -> ControlFlow<()> {
+    /// Emits a non-ASCII punctuation mark. Some decompose into an ASCII mark and an accent (`≠` into `=`).
+    fn punctuation(&mut self, c: char) -> ControlFlow<()> {
         decompose_canonical(c, |part| {
             if !is_accent(part) {
                 self.word.push(part);
@@ -144,9 +143,9 @@ impl<F: FnMut(&Word) -> ControlFlow<()>> Scan<F> {
     }
 
     fn end_word(&mut self) -> ControlFlow<()> {
-        self.capital_splits = false;
+        self.uppercase_splits = false;
         let flow = match self.word.chars {
-            1..=WORD_CHARS_MAX => (self.take)(&self.word),
+            1..=MAX_WORD_CHARS => (self.take)(&self.word),
             _ => ControlFlow::Continue(()),
         };
         self.word.clear();
@@ -154,7 +153,7 @@ impl<F: FnMut(&Word) -> ControlFlow<()>> Scan<F> {
     }
 }
 
-/// Non-spacing marks fall off. Spacing ones stay: in Indic scripts they are vowels.
+/// Returns whether the character is a non-spacing mark. Spacing marks are kept: in Indic scripts they are vowels.
 fn is_accent(c: char) -> bool {
     !c.is_ascii() && c.general_category() == GeneralCategory::NonspacingMark
 }
@@ -166,14 +165,14 @@ mod tests {
     fn check(text: &str, expected: &str) {
         let mut words = Vec::new();
         each_word(text, |word| {
-            words.push(String::from_utf8(word.bytes().to_vec()).expect("a word is text"));
+            words.push(String::from_utf8(word.bytes().to_vec()).expect("words are UTF-8"));
             ControlFlow::Continue(())
         });
         assert_eq!(words.join(" "), expected, "from {text:?}");
     }
 
     #[test]
-    fn names_of_programs_fall_apart_into_words() {
+    fn identifiers_are_split_into_words() {
         check("parseJsonFile", "parse json file");
         check("HTTPServer v2Beta", "httpserver v2 beta");
         check("snake_case__name", "snake case name");
@@ -182,31 +181,31 @@ mod tests {
     }
 
     #[test]
-    fn accents_fall_off_however_they_were_typed() {
+    fn composed_and_decomposed_accents_are_removed() {
         check("Café déjàVu", "cafe deja vu");
         check("Cafe\u{301} de\u{301}ja\u{300}Vu", "cafe deja vu");
         check("\u{130}stanbul", "istanbul");
     }
 
     #[test]
-    fn marks_stand_alone() {
+    fn punctuation_marks_are_single_words() {
         check("wait… “why”?", "wait … “ why ” ?");
         check("a\u{2260}b", "a = b");
         check("tab\tnew\nline\u{a0}end\0", "tab new line end");
     }
 
     #[test]
-    fn a_word_over_the_limit_is_dropped_and_its_neighbours_stay() {
-        let long = "a".repeat(WORD_CHARS_MAX + 1);
+    fn a_word_over_the_limit_is_dropped() {
+        let long = "a".repeat(MAX_WORD_CHARS + 1);
         check(&format!("left {long} right"), "left right");
-        let fits = "b".repeat(WORD_CHARS_MAX);
+        let fits = "b".repeat(MAX_WORD_CHARS);
         check(&fits, &fits);
-        let wide = "\u{1d7d8}".repeat(WORD_CHARS_MAX);
+        let wide = "\u{1d7d8}".repeat(MAX_WORD_CHARS);
         check(&wide, &wide);
     }
 
     #[test]
-    fn the_taker_can_stop_the_scan() {
+    fn a_break_stops_the_scan() {
         let mut seen = 0;
         each_word("one two three", |_| {
             seen += 1;

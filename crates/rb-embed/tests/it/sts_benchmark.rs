@@ -1,19 +1,18 @@
-//! The published figure of the packed vectors, on the published set: the test part of the STS benchmark, whose licence
-//! keeps it out of this repository.
+//! Rank correlation of the static model on the test part of the STS benchmark, whose licence does not allow including it.
 
 use std::env;
 use std::fs;
 
 use rb_embed::embed;
 
-/// The rank correlation with people's grades that these vectors are known for.
+/// Published Spearman rank correlation with human grades.
 const SPEARMAN: f64 = 0.76;
 
 #[test]
-fn sentences_are_ranked_as_people_rank_them() {
+fn the_rank_correlation_equals_the_published_value() {
     let Some(file) = env::var_os("RB_TEST_STS") else {
         println!(
-            "skipped: RB_TEST_STS does not point to stsb-en-test.csv (two sentences and a grade a line)"
+            "skipped: set RB_TEST_STS to stsb-en-test.csv (two sentences and a grade per line)"
         );
         return;
     };
@@ -21,7 +20,9 @@ fn sentences_are_ranked_as_people_rank_them() {
     let (mut cosines, mut grades) = (Vec::new(), Vec::new());
     for line in text.lines() {
         let fields = fields(line);
-        let [a, b, grade] = &fields[..] else { panic!("two sentences and a grade: {line}") };
+        let [a, b, grade] = &fields[..] else {
+            panic!("expected two sentences and a grade: {line}")
+        };
         cosines.push(f64::from(embed(a).cosine(&embed(b))));
         grades.push(grade.parse::<f64>().expect("a grade"));
     }
@@ -30,7 +31,7 @@ fn sentences_are_ranked_as_people_rank_them() {
     assert!((spearman - SPEARMAN).abs() < 0.01, "{spearman:.3}, not {SPEARMAN}");
 }
 
-/// The fields of a line of comma-separated values; within quotes a comma is a comma and two quotes are one.
+/// Splits a CSV line, with quoted fields and doubled quotes.
 fn fields(line: &str) -> Vec<String> {
     let (mut fields, mut field, mut is_quoted) = (Vec::new(), String::new(), false);
     let mut characters = line.chars().peekable();
@@ -46,10 +47,12 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-/// The rank of each value; equal values share the middle of their ranks.
+/// Returns the rank of each value; equal values get the mean of their ranks.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let count = |which: &dyn Fn(&f64) -> bool| {
-        f64::from(u32::try_from(values.iter().filter(|other| which(other)).count()).expect("few"))
+        f64::from(
+            u32::try_from(values.iter().filter(|other| which(other)).count()).expect("fits in u32"),
+        )
     };
     values
         .iter()
@@ -59,7 +62,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
 
 fn correlation(a: &[f64], b: &[f64]) -> f64 {
     let mean = |values: &[f64]| {
-        values.iter().sum::<f64>() / f64::from(u32::try_from(values.len()).expect("few"))
+        values.iter().sum::<f64>() / f64::from(u32::try_from(values.len()).expect("fits in u32"))
     };
     let (mean_a, mean_b) = (mean(a), mean(b));
     let product = |x: &[f64], mean_x: f64, y: &[f64], mean_y: f64| {
@@ -70,7 +73,7 @@ fn correlation(a: &[f64], b: &[f64]) -> f64 {
 }
 
 #[test]
-fn ranks_and_fields_are_read_as_they_are_written() {
+fn csv_fields_and_ranks_are_computed() {
     assert_eq!(
         fields(r#""He said ""no"", twice",plain,3.5"#),
         [r#"He said "no", twice"#, "plain", "3.5"]

@@ -1,4 +1,4 @@
-//! The pairs of `calibration/pairs.tsv`, and the fit over them.
+//! Labelled pairs of `calibration/pairs.tsv`, and the logistic regression over them.
 
 use crate::vector::Vector;
 
@@ -16,7 +16,7 @@ pub(crate) enum Half {
     HeldOut,
 }
 
-/// One labelled pair as an embedder sees it.
+/// Labelled pair with the cosine of an embedder.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scored {
     pub(crate) half: Half,
@@ -24,21 +24,21 @@ pub(crate) struct Scored {
     pub(crate) cosine: f32,
 }
 
-/// All pairs, scored. All pairs of a group are in one half: they share texts.
+/// Returns all pairs with their cosines. The pairs of a group share texts, so they are all in the same half.
 pub(crate) fn scored(embed: impl Fn(&str) -> Vector) -> Vec<Scored> {
     let lines = include_str!("../../calibration/pairs.tsv").lines();
     lines
         .filter(|line| !line.starts_with('#'))
         .map(|line| {
             let fields: Vec<&str> = line.split('\t').collect();
-            let [group, label, a, b] = fields[..] else { panic!("four columns: {line}") };
-            let group: u32 = group.parse().expect("a group is a number");
+            let [group, label, a, b] = fields[..] else { panic!("expected four columns: {line}") };
+            let group: u32 = group.parse().expect("the first column is a group number");
             let label = match label {
                 "same" => Label::Same,
                 "related" => Label::Related,
                 "lookalike" => Label::Lookalike,
                 "unrelated" => Label::Unrelated,
-                other => panic!("no such label: {other}"),
+                other => panic!("unknown label: {other}"),
             };
             let half = if group.is_multiple_of(2) { Half::Fit } else { Half::HeldOut };
             Scored { half, label, cosine: embed(a).cosine(&embed(b)) }
@@ -46,8 +46,8 @@ pub(crate) fn scored(embed: impl Fn(&str) -> Vector) -> Vec<Scored> {
         .collect()
 }
 
-/// Steepness and midpoint that make the fit half most likely, by Newton's method from zero.
-/// Lookalikes are left out: no curve over a cosine can place them.
+/// Returns the maximum-likelihood steepness and midpoint for the fitted half, by Newton's method from zero.
+/// Lookalikes are excluded, because no curve over a cosine can place them.
 pub(crate) fn fit(pairs: &[Scored]) -> (f64, f64) {
     let (mut offset, mut slope) = (0.0_f64, 0.0_f64);
     for _ in 0..50 {
@@ -70,9 +70,9 @@ pub(crate) fn fit(pairs: &[Scored]) -> (f64, f64) {
     (slope, -offset / slope)
 }
 
-/// What a gate lets through on the held-out half.
+/// Fraction of held-out pairs per label that pass a threshold.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Passing {
+pub(crate) struct PassRates {
     pub(crate) precision: f64,
     pub(crate) same: f64,
     pub(crate) related: f64,
@@ -80,19 +80,25 @@ pub(crate) struct Passing {
     pub(crate) unrelated: f64,
 }
 
-pub(crate) fn passing(pairs: &[Scored], cosine_min: f32) -> Passing {
-    let share = |label: Label| {
+pub(crate) fn pass_rates(pairs: &[Scored], min_cosine: f32) -> PassRates {
+    let rate = |label: Label| {
         let held_out = || pairs.iter().filter(move |p| p.half == Half::HeldOut && p.label == label);
-        let passed = held_out().filter(|pair| pair.cosine >= cosine_min).count();
+        let passed = held_out().filter(|pair| pair.cosine >= min_cosine).count();
         ratio(passed, held_out().count())
     };
-    let (same, related) = (share(Label::Same), share(Label::Related));
-    let (lookalike, unrelated) = (share(Label::Lookalike), share(Label::Unrelated));
-    // The three labels have equally many pairs, so shares stand for counts.
-    Passing { precision: same / (same + related + unrelated), same, related, lookalike, unrelated }
+    let (same, related) = (rate(Label::Same), rate(Label::Related));
+    let (lookalike, unrelated) = (rate(Label::Lookalike), rate(Label::Unrelated));
+    // The three labels have the same number of pairs, so precision can be computed from fractions.
+    PassRates {
+        precision: same / (same + related + unrelated),
+        same,
+        related,
+        lookalike,
+        unrelated,
+    }
 }
 
 fn ratio(part: usize, whole: usize) -> f64 {
-    f64::from(u32::try_from(part).expect("few pairs"))
-        / f64::from(u32::try_from(whole).expect("few pairs"))
+    f64::from(u32::try_from(part).expect("fits in u32"))
+        / f64::from(u32::try_from(whole).expect("fits in u32"))
 }

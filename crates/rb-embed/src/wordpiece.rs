@@ -1,32 +1,32 @@
-//! Words into pieces of the vocabulary: the longest piece that fits, then the longest that
-//! continues it, and so on. A word that cannot be spelled to its end is dropped whole.
+//! WordPiece tokeniser: splits each word greedily into the longest vocabulary entries. A word that cannot be
+//! split completely is dropped.
 
 use std::ops::ControlFlow;
 
-use crate::piece_hash::{PieceHash, Position};
+use crate::pretokenizer::{Word, each_word};
+use crate::vocab_hash::{Position, VocabHash};
 use crate::vocabulary::row_of;
-use crate::words::{Word, each_word};
 
-/// Pieces of one text that are looked at; the rest of a long text is not read.
-pub const PIECES_MAX: usize = 512;
+/// Maximum number of pieces per text; the rest of the text is ignored.
+pub const MAX_PIECES: usize = 512;
 
-/// Bytes of one text that are looked at, so that a text without words is bounded too.
-pub const TEXT_BYTES_MAX: usize = 64 * 1024;
+/// Maximum number of bytes read per text, which also bounds texts without words.
+pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// No piece of the vocabulary is longer (a test looks).
-const PIECE_BYTES_MAX: usize = 18;
+/// Length of the longest vocabulary entry (checked by a test).
+const MAX_PIECE_BYTES: usize = 18;
 
-/// The rows of a text's pieces, in order.
+/// Vocabulary rows of a text's pieces, in order.
 pub(crate) struct Pieces {
-    rows: [u16; PIECES_MAX],
+    rows: [u16; MAX_PIECES],
     len: usize,
 }
 
 impl Pieces {
     pub(crate) fn of(text: &str) -> Self {
-        let text = &text[..text.floor_char_boundary(TEXT_BYTES_MAX)];
-        let mut pieces = Self { rows: [0; PIECES_MAX], len: 0 };
-        each_word(text, |word| pieces.spell(word));
+        let text = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
+        let mut pieces = Self { rows: [0; MAX_PIECES], len: 0 };
+        each_word(text, |word| pieces.push_word(word));
         pieces
     }
 
@@ -34,24 +34,24 @@ impl Pieces {
         &self.rows[..self.len]
     }
 
-    fn spell(&mut self, word: &Word) -> ControlFlow<()> {
+    fn push_word(&mut self, word: &Word) -> ControlFlow<()> {
         match row_of(word.hash()) {
             Some(row) => self.push(row),
-            None => self.spell_in_parts(word.bytes()),
+            None => self.push_split_word(word.bytes()),
         }
     }
 
     fn push(&mut self, row: u16) -> ControlFlow<()> {
-        let Some(place) = self.rows.get_mut(self.len) else { return ControlFlow::Break(()) };
-        *place = row;
+        let Some(slot) = self.rows.get_mut(self.len) else { return ControlFlow::Break(()) };
+        *slot = row;
         self.len += 1;
         ControlFlow::Continue(())
     }
 
-    fn spell_in_parts(&mut self, word: &[u8]) -> ControlFlow<()> {
+    fn push_split_word(&mut self, word: &[u8]) -> ControlFlow<()> {
         let len_before = self.len;
         let mut rest = word;
-        let mut position = Position::Opening;
+        let mut position = Position::Start;
         while !rest.is_empty() {
             let Some((row, piece_len)) = longest_piece(position, rest) else {
                 self.len = len_before;
@@ -62,19 +62,19 @@ impl Pieces {
                 return ControlFlow::Break(());
             }
             rest = &rest[piece_len..];
-            position = Position::Continuing;
+            position = Position::Continuation;
         }
         ControlFlow::Continue(())
     }
 }
 
-/// The longest entry that `rest` starts with: its row and its length in bytes.
+/// Returns the row and the byte length of the longest entry that `rest` starts with.
 ///
-/// Entries are whole characters, so a match always ends where a character does.
+/// Entries consist of whole characters, so a match always ends at a character boundary.
 fn longest_piece(position: Position, rest: &[u8]) -> Option<(u16, usize)> {
-    let mut hashes = [PieceHash::new(position); PIECE_BYTES_MAX];
-    let mut hash = PieceHash::new(position);
-    let longest = rest.len().min(PIECE_BYTES_MAX);
+    let mut hashes = [VocabHash::new(position); MAX_PIECE_BYTES];
+    let mut hash = VocabHash::new(position);
+    let longest = rest.len().min(MAX_PIECE_BYTES);
     for (slot, byte) in hashes.iter_mut().zip(&rest[..longest]) {
         hash = hash.with(*byte);
         *slot = hash;
@@ -99,20 +99,20 @@ mod tests {
     }
 
     #[test]
-    fn every_entry_is_found_at_its_own_row() {
+    fn every_vocabulary_entry_is_found() {
         for (row, line) in lines().enumerate() {
             let (position, text) = match line.strip_prefix("##") {
-                Some(text) if !text.is_empty() => (Position::Continuing, text),
-                _ => (Position::Opening, line),
+                Some(text) if !text.is_empty() => (Position::Continuation, text),
+                _ => (Position::Start, line),
             };
-            assert!(text.len() <= PIECE_BYTES_MAX, "{line} is longer than the limit");
-            let hash = text.bytes().fold(PieceHash::new(position), PieceHash::with);
+            assert!(text.len() <= MAX_PIECE_BYTES, "{line} exceeds MAX_PIECE_BYTES");
+            let hash = text.bytes().fold(VocabHash::new(position), VocabHash::with);
             assert_eq!(row_of(hash).map(usize::from), Some(row), "{line}");
         }
     }
 
     #[test]
-    fn words_are_spelled_with_the_longest_pieces() {
+    fn words_are_split_into_the_longest_pieces() {
         check("session timeout", "session time ##out");
         check("retryWithBackoff()", "re ##try with back ##off ( )");
         check("unaffable", "una ##ffa ##ble");
@@ -120,16 +120,16 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_cannot_be_spelled_is_dropped_whole() {
+    fn a_word_that_cannot_be_split_is_dropped() {
         check("left a\u{1f600}\u{1f601} right", "left a right");
         check("left \u{10a0}\u{2d00} right", "left right");
         check("[CLS]", "[ cl ##s ]");
     }
 
     #[test]
-    fn a_long_text_is_read_up_to_the_limit() {
-        assert_eq!(Pieces::of(&"word ".repeat(2 * PIECES_MAX)).rows().len(), PIECES_MAX);
-        let mut late = " ".repeat(TEXT_BYTES_MAX);
+    fn a_long_text_is_truncated_at_the_limit() {
+        assert_eq!(Pieces::of(&"word ".repeat(2 * MAX_PIECES)).rows().len(), MAX_PIECES);
+        let mut late = " ".repeat(MAX_TEXT_BYTES);
         late.push_str("word");
         assert!(Pieces::of(&late).rows().is_empty());
     }

@@ -1,6 +1,6 @@
-//! Made-up sentences that lie in meaning as an agent's do: many about each of many things, in the same few phrases.
+//! Synthetic sentences distributed like agent thoughts: many topics, many sentences per topic, few phrases.
 
-/// What agents say about anything.
+/// Phrases that occur with every topic.
 const PHRASES: [&str; 16] = [
     "the test fails again with",
     "let me look at",
@@ -20,12 +20,12 @@ const PHRASES: [&str; 16] = [
     "revert the change of",
 ];
 
-/// Sentences about one thing share words of so many.
-const WORDS_A_TOPIC: u64 = 10;
-/// Sentences about one thing.
-const SENTENCES_A_TOPIC: u64 = 40;
+/// Number of words per topic.
+const WORDS_PER_TOPIC: u64 = 10;
+/// Number of sentences per topic.
+const SENTENCES_PER_TOPIC: u64 = 40;
 
-/// Makes sentences, the same for the same number.
+/// Deterministic generator: the same number gives the same sentence.
 pub(crate) struct Sentences {
     words: Vec<&'static str>,
 }
@@ -39,41 +39,41 @@ impl Sentences {
     }
 
     pub(crate) fn sentence(&self, number: u64) -> String {
-        self.about(number / SENTENCES_A_TOPIC, number)
+        self.about(number / SENTENCES_PER_TOPIC, number)
     }
 
-    /// Another sentence about the same thing: none of those with a number.
+    /// Returns a sentence about the same topic that is not among the numbered ones.
     pub(crate) fn rewording(&self, number: u64) -> String {
-        self.about(number / SENTENCES_A_TOPIC, !number)
+        self.about(number / SENTENCES_PER_TOPIC, !number)
     }
 
     fn about(&self, topic: u64, seed: u64) -> String {
-        let mut chance = Chance(mixed(seed));
-        let mut sentence = PHRASES[chance.below(16)].to_owned();
-        for _ in 0..3 + chance.below(4) {
+        let mut rng = Rng(mix(seed));
+        let mut sentence = PHRASES[rng.below(16)].to_owned();
+        for _ in 0..3 + rng.below(4) {
             sentence.push(' ');
-            sentence.push_str(self.word(topic, chance.next() % WORDS_A_TOPIC));
+            sentence.push_str(self.word(topic, rng.next() % WORDS_PER_TOPIC));
         }
-        if chance.below(2) == 0 {
+        if rng.below(2) == 0 {
             sentence.push_str(", ");
-            sentence.push_str(PHRASES[chance.below(16)]);
+            sentence.push_str(PHRASES[rng.below(16)]);
             sentence.push(' ');
-            sentence.push_str(self.word(topic, chance.next() % WORDS_A_TOPIC));
+            sentence.push_str(self.word(topic, rng.next() % WORDS_PER_TOPIC));
         }
         sentence
     }
 
-    /// Words at the front of the vocabulary are used by more topics than those at its end.
+    /// Words at the start of the vocabulary occur in more topics than those at its end.
     fn word(&self, topic: u64, number: u64) -> &'static str {
-        let mut chance = Chance(mixed(topic * WORDS_A_TOPIC + number));
-        let within = 1 + chance.below(self.words.len());
-        self.words[chance.below(within)]
+        let mut rng = Rng(mix(topic * WORDS_PER_TOPIC + number));
+        let within = 1 + rng.below(self.words.len());
+        self.words[rng.below(within)]
     }
 }
 
-struct Chance(u64);
+struct Rng(u64);
 
-impl Chance {
+impl Rng {
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -86,8 +86,8 @@ impl Chance {
     }
 }
 
-/// Neighbouring numbers begin far apart.
-fn mixed(number: u64) -> u64 {
+/// Mixes the bits of a seed.
+fn mix(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) | 1
