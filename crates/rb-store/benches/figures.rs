@@ -1,8 +1,8 @@
-//! Prints what keeping steps and listing runs costs here: `cargo bench -p rb-store`.
+//! Measures the cost of storing steps and listing runs: `cargo bench -p rb-store`.
 //!
-//! A durable step ends in a wait for the disk, so the rate at which this disk can be waited for is measured in the same
-//! run; read the ratio. `-- writers` and `-- lists` do half of it. `RB_BENCH_DATABASE_URL=postgres://…` measures an empty
-//! database there instead of files here. Run as a test (`cargo test --benches`) it does everything once, small.
+//! A durable step ends with a disk sync, so the rate of syncs of this disk is measured in the same run; compare the
+//! ratio. `-- writers` and `-- lists` run one half. `RB_BENCH_DATABASE_URL=postgres://…` measures an empty database
+//! instead of files. `cargo test --benches` runs everything once with a small size.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -15,12 +15,12 @@ use rb_store::{
     Tokens, open,
 };
 
-/// What an agent says and sees in a step.
+/// Text of a step.
 const TEXT_BYTES: usize = 2_048;
-/// As many readings as a step has.
+/// Number of scores of a step.
 const MONITORS: usize = 17;
 
-/// How much is done: a look, or a measurement.
+/// Size of the benchmark.
 struct Size {
     seconds: f64,
     runs: u32,
@@ -80,7 +80,7 @@ fn io(error: &std::io::Error) -> StoreError {
     StoreError::Unavailable(error.to_string())
 }
 
-/// How often a page can be written and waited for, with nothing else.
+/// Measures the rate at which a page can be written and synced.
 fn fsyncs_a_second(path: &Path, seconds: f64) -> std::io::Result<f64> {
     let mut file = File::create(path)?;
     let page = [0x5A_u8; 4_096];
@@ -93,16 +93,16 @@ fn fsyncs_a_second(path: &Path, seconds: f64) -> std::io::Result<f64> {
     Ok(waits / start.elapsed().as_secs_f64())
 }
 
-/// What this process has used of the processors, the making of the steps included: on a busy machine this is what a
-/// figure of steps a second can be judged by. Zero where the system does not say.
+/// Returns the CPU time of this process, including the construction of the steps, to interpret rates on a busy
+/// machine. 0 if the system does not report it.
 fn processor_seconds() -> f64 {
-    let told = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let after_name = told.rsplit(')').next().unwrap_or_default();
+    let output = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = output.rsplit(')').next().unwrap_or_default();
     let ticks = after_name.split_whitespace().skip(11).take(2);
     ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
-/// What is measured: a file, unless another database is named.
+/// Returns the URL of the measured database: a file unless another one is configured.
 fn address(file: &Path) -> String {
     let named = std::env::var("RB_BENCH_DATABASE_URL");
     named.unwrap_or_else(|_| format!("sqlite:{}", file.display()))
@@ -152,7 +152,7 @@ fn step(run_id: &str, step_index: u32) -> Change {
     }))
 }
 
-/// A store that is as large as one gets on one machine, and what a page of it costs.
+/// Fills a store of a realistic maximum size and measures a page of it.
 async fn lists(file: &Path, size: &Size) -> Result<()> {
     let store = open(&address(file)).await?;
     let start = Instant::now();
@@ -202,7 +202,7 @@ async fn lists(file: &Path, size: &Size) -> Result<()> {
     Ok(())
 }
 
-/// Nine runs of ten are one organisation's.
+/// Nine of ten runs belong to one organisation.
 async fn fill(store: &Arc<dyn Store>, size: &Size) -> Result<()> {
     for first in (0..size.runs).step_by(200) {
         let mut changes = Vec::new();
@@ -241,6 +241,6 @@ fn median(mut costs: Vec<Duration>) -> Duration {
 }
 
 fn print_line(line: &str) {
-    // Whoever closed the pipe wants no more.
+    // Ignore a closed pipe.
     drop(writeln!(std::io::stdout(), "{line}"));
 }

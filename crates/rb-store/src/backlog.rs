@@ -1,9 +1,9 @@
-//! A queue on disk before a database that may be away.
+//! On-disk write queue for a database that may be unavailable.
 //!
-//! What is told about runs is kept in a file of this node while the database cannot be reached, and brought over when
-//! it is back; until then everything further goes the same way, so that nothing overtakes what was told before. Callers
-//! are answered as if it were stored, because it is: in the file, as durable as the database. What cannot wait, such as
-//! a new key, fails as it would without a queue.
+//! While the database is unreachable, changes of runs are stored in a SQLite file on this node, and a background task
+//! drains the file when the database is back. Until the file is empty all further changes are queued too, which
+//! preserves their order. A queued change is as durable as a stored one, so the call succeeds. Changes that cannot be
+//! queued, such as a new key, fail.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,126 +12,127 @@ use std::time::Duration;
 
 use tokio::sync::{RwLock, mpsc};
 
-use crate::copy::bring;
+use crate::copy::drain_into;
 use crate::sqlite::Sqlite;
-use crate::{
-    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, KnownBy, PatternChange,
-    PatternFilter, PatternRow, ProfileRow, Result, RunFilter, RunKey, RunRow, Scope, StepRow,
-    Store, StoreError, UsageDay, WaitingRow,
-};
+use crate::{Change, Result, Store, StoreError};
 
-/// While something waits, the database is tried this often.
-const TRIED_EVERY: Duration = Duration::from_millis(500);
-/// What was put in so few calls is brought over while further callers wait.
-const LITTLE: u64 = 50;
-/// So often it is tried to leave only so few.
-const PASSES_MAX: u32 = 10;
+/// Interval between two attempts to drain the queue.
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
+/// Maximum number of queued calls that are drained while new calls wait.
+const MAX_FINAL_DRAIN: u64 = 50;
+/// Maximum number of passes over a queue that keeps growing.
+const MAX_DRAIN_PASSES: u32 = 10;
 
-/// How much waits.
+/// State of the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BacklogState {
-    /// Whether anything waits at all.
-    pub is_any: bool,
-    /// The room it takes on disk.
+    /// True if the queue is not empty.
+    pub is_pending: bool,
+    /// Size of the files on disk.
     pub bytes: u64,
 }
 
-/// A store with a queue before it.
+/// Wraps a store with a write queue.
 pub struct Backlog {
     store: Arc<dyn Store>,
     path: PathBuf,
-    bytes_max: u64,
-    /// What waits. Held for reading while something is put into it.
+    max_bytes: u64,
+    /// Current queue file. Locked for reading while changes are added to it.
     file: RwLock<Option<Arc<dyn Store>>>,
-    is_waiting: AtomicBool,
-    /// How often something was put into the file.
-    puts: AtomicU64,
+    is_active: AtomicBool,
+    /// Number of calls queued since the last rotation.
+    queued_calls: AtomicU64,
 }
 
 impl Backlog {
-    /// Puts a queue before a store: a file at `path`, which may grow to `bytes_max`. What waits there since an earlier
-    /// time is brought over first.
-    pub async fn before(
+    /// Wraps a store with a queue in the file `path` of at most `max_bytes`. Changes left in the file by an earlier
+    /// process are drained first.
+    pub async fn wrap(
         store: Arc<dyn Store>,
         path: &Path,
-        bytes_max: u64,
+        max_bytes: u64,
     ) -> Result<Arc<dyn Store>> {
         let waiting: Option<Arc<dyn Store>> =
             if path.exists() { Some(Arc::new(Sqlite::open(path).await?)) } else { None };
         let this = Arc::new(Self {
             store,
             path: path.to_owned(),
-            bytes_max,
-            is_waiting: AtomicBool::new(false),
-            // Nobody knows how much there is.
-            puts: AtomicU64::new(if waiting.is_some() { LITTLE + 1 } else { 0 }),
+            max_bytes,
+            is_active: AtomicBool::new(false),
+            // The number of calls in an existing file is unknown.
+            queued_calls: AtomicU64::new(if waiting.is_some() { MAX_FINAL_DRAIN + 1 } else { 0 }),
             file: RwLock::new(waiting),
         });
-        this.is_waiting.store(this.bytes() > 0, Ordering::SeqCst);
-        tokio::spawn(bring_over(Arc::downgrade(&this)));
+        this.is_active.store(this.bytes() > 0, Ordering::SeqCst);
+        tokio::spawn(drain_loop(Arc::downgrade(&this)));
         Ok(this)
     }
 
-    fn is_waiting(&self) -> bool {
-        self.is_waiting.load(Ordering::SeqCst)
+    fn is_active(&self) -> bool {
+        self.is_active.load(Ordering::SeqCst)
     }
 
-    /// Keeps changes in the file. What they expect of a run cannot be known there.
-    async fn keep(&self, changes: &[Change]) -> Result<Vec<u64>> {
-        let is_guard = |change: &&Change| matches!(change, Change::Expect { .. });
+    /// Adds changes to the file. Version guards are dropped, since the current version is unknown.
+    async fn enqueue(&self, changes: &[Change]) -> Result<Vec<u64>> {
+        let is_guard = |change: &&Change| matches!(change, Change::ExpectVersion { .. });
         let kept: Vec<Change> = changes.iter().filter(|one| !is_guard(one)).cloned().collect();
-        if self.bytes() > self.bytes_max {
-            let full = "the database is away, and what waits for it has used up its room on disk";
+        if self.bytes() > self.max_bytes {
+            let full = "write queue full; increase `backlog_bytes_max` or restore the database";
             return Err(StoreError::Unavailable(full.to_owned()));
         }
         loop {
             let file = self.file.read().await;
             if let Some(file) = &*file {
                 file.apply(kept).await?;
-                self.puts.fetch_add(1, Ordering::SeqCst);
+                self.queued_calls.fetch_add(1, Ordering::SeqCst);
                 return Ok(vec![1; changes.len()]);
             }
             drop(file);
             let mut file = self.file.write().await;
             if file.is_none() {
                 *file = Some(Arc::new(Sqlite::open(&self.path).await?));
-                self.is_waiting.store(true, Ordering::SeqCst);
-                tracing::warn!("the database is away: what is told about runs waits on disk");
+                self.is_active.store(true, Ordering::SeqCst);
+                tracing::warn!("database unavailable; changes of runs are queued on disk");
             }
         }
     }
 
-    /// Brings over what waits; then there is no file any more. More comes in meanwhile, into a new file each time, until
-    /// there is so little of it that callers may wait for the last.
-    async fn empty(&self) -> Result<()> {
+    /// Drains the queue and removes its file. Changes that arrive meanwhile go to a new file, until so few are left
+    /// that callers can wait for the last pass.
+    async fn drain(&self) -> Result<()> {
         let mut steps = 0;
         for pass in 1.. {
-            steps += self.bring_older().await?;
+            steps += self.drain_rotated().await?;
             let mut file = self.file.write().await;
-            if pass < PASSES_MAX && self.puts.swap(0, Ordering::SeqCst) > LITTLE {
-                self.set_aside(&mut file)?;
+            if pass < MAX_DRAIN_PASSES
+                && self.queued_calls.swap(0, Ordering::SeqCst) > MAX_FINAL_DRAIN
+            {
+                self.rotate(&mut file)?;
                 continue;
             }
             if file.is_some() {
-                self.set_aside(&mut file)?;
-                steps += self.bring_older().await?;
+                self.rotate(&mut file)?;
+                steps += self.drain_rotated().await?;
             }
-            self.is_waiting.store(false, Ordering::SeqCst);
-            tracing::info!(steps, "the database is back and has what was told meanwhile");
+            self.is_active.store(false, Ordering::SeqCst);
+            tracing::info!(steps, "database available again; the queue is drained");
             break;
         }
         Ok(())
     }
 
-    /// Closes the file and gives it the name of the one that is brought over next.
-    fn set_aside(&self, file: &mut Option<Arc<dyn Store>>) -> Result<()> {
+    /// Closes the file and renames it to the one that is drained next.
+    fn rotate(&self, file: &mut Option<Arc<dyn Store>>) -> Result<()> {
         *file = None;
-        for (name, older) in files(&self.path).into_iter().zip(files(&self.older())) {
+        for (name, older) in files(&self.path).into_iter().zip(files(&self.rotated_path())) {
             match std::fs::rename(&name, &older) {
-                // Beside a file that was closed well there is nothing.
+                // A database that was closed cleanly has no WAL files.
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     let cause = format!("`{}`: {error}", name.display());
-                    return Err(StoreError::Failed { doing: "setting aside what waits", cause });
+                    return Err(StoreError::Failed {
+                        operation: "rotating the write queue",
+                        cause,
+                    });
                 }
                 Ok(()) | Err(_) => {}
             }
@@ -139,32 +140,32 @@ impl Backlog {
         Ok(())
     }
 
-    async fn bring_older(&self) -> Result<u64> {
-        let older = self.older();
+    async fn drain_rotated(&self) -> Result<u64> {
+        let older = self.rotated_path();
         if !older.exists() {
             return Ok(0);
         }
         let file: Arc<dyn Store> = Arc::new(Sqlite::open(&older).await?);
-        let steps = bring(&file, &self.store).await?;
+        let steps = drain_into(&file, &self.store).await?;
         drop(file);
         for file in files(&older) {
-            // What stays is brought over once more, which changes nothing.
+            // A file that stays is drained again, which is idempotent.
             let _ = std::fs::remove_file(file);
         }
         Ok(steps)
     }
 
-    fn older(&self) -> PathBuf {
+    fn rotated_path(&self) -> PathBuf {
         self.path.with_extension("older.db")
     }
 
     fn bytes(&self) -> u64 {
         let length = |file: &PathBuf| std::fs::metadata(file).map_or(0, |about| about.len());
-        files(&self.path).iter().chain(&files(&self.older())).map(length).sum()
+        files(&self.path).iter().chain(&files(&self.rotated_path())).map(length).sum()
     }
 }
 
-/// A database and what SQLite keeps beside it.
+/// Returns the paths of a database and its WAL files.
 fn files(path: &Path) -> [PathBuf; 3] {
     ["", "-wal", "-shm"].map(|end| {
         let mut name = path.as_os_str().to_owned();
@@ -173,26 +174,26 @@ fn files(path: &Path) -> [PathBuf; 3] {
     })
 }
 
-/// Tries the database for as long as the store is there.
-async fn bring_over(backlog: Weak<Backlog>) {
+/// Drains the queue whenever the database is available, until the store is dropped.
+async fn drain_loop(backlog: Weak<Backlog>) {
     loop {
         let Some(this) = backlog.upgrade() else { return };
-        if this.is_waiting()
+        if this.is_active()
             && this.store.ping().await.is_ok()
-            && let Err(error) = this.empty().await
+            && let Err(error) = this.drain().await
         {
-            tracing::debug!(%error, "what waits on disk could not be brought over yet");
+            tracing::debug!(%error, "failed to drain the write queue");
         }
         drop(this);
-        tokio::time::sleep(TRIED_EVERY).await;
+        tokio::time::sleep(RETRY_INTERVAL).await;
     }
 }
 
-/// Whether a change is about what happened in a run, which may be written later.
-fn may_wait(change: &Change) -> bool {
+/// Returns true for changes of runs, which may be written later.
+fn is_queueable(change: &Change) -> bool {
     matches!(
         change,
-        Change::Expect { .. }
+        Change::ExpectVersion { .. }
             | Change::StartRun(_)
             | Change::PutStep(_)
             | Change::AmendStep(_)
@@ -202,49 +203,43 @@ fn may_wait(change: &Change) -> bool {
     )
 }
 
-/// Methods that ask the database alone.
-macro_rules! as_the_store {
-    ($($name:ident($($argument:ident: $kind:ty),*) -> $gives:ty;)*) => {
+macro_rules! delegate_reads {
+    (
+        { $($run_name:ident($($run_argument:ident: $run_kind:ty),*) -> $run_output:ty;)* }
+        { $($name:ident($($argument:ident: $kind:ty),*) -> $output:ty;)* }
+    ) => {
         #[async_trait::async_trait]
         impl Store for Backlog {
             async fn apply(&self, changes: Vec<Change>) -> Result<Vec<u64>> {
-                if !changes.iter().all(may_wait) {
+                if !changes.iter().all(is_queueable) {
                     return self.store.apply(changes).await;
                 }
-                if !self.is_waiting() {
+                if !self.is_active() {
                     match self.store.apply(changes.clone()).await {
                         Err(StoreError::Unavailable(_)) => {}
                         done => return done,
                     }
                 }
-                self.keep(&changes).await
+                self.enqueue(&changes).await
             }
 
-            /// A run that is told of while the database is away is known as far as this node was told.
-            async fn run(&self, scope: &Scope, run_id: &str) -> Result<Option<RunRow>> {
-                let found = self.store.run(scope, run_id).await;
-                match (&found, &*self.file.read().await) {
-                    (Err(StoreError::Unavailable(_)), Some(file)) => file.run(scope, run_id).await,
-                    _ => found,
-                }
-            }
-
-            async fn steps(&self, run: &RunKey, from: u32, count_max: u32) -> Result<Vec<StepRow>> {
-                let found = self.store.steps(run, from, count_max).await;
+            // While the database is unavailable, a run is read from the queue, as far as this node has written it.
+            $(async fn $run_name(&self, $($run_argument: $run_kind),*) -> Result<$run_output> {
+                let found = self.store.$run_name($($run_argument),*).await;
                 match (&found, &*self.file.read().await) {
                     (Err(StoreError::Unavailable(_)), Some(file)) => {
-                        file.steps(run, from, count_max).await
+                        file.$run_name($($run_argument),*).await
                     }
                     _ => found,
                 }
-            }
+            })*
 
-            $(async fn $name(&self, $($argument: $kind),*) -> Result<$gives> {
+            $(async fn $name(&self, $($argument: $kind),*) -> Result<$output> {
                 self.store.$name($($argument),*).await
             })*
 
-            fn hear(&self, node: &str) -> Option<mpsc::Receiver<String>> {
-                self.store.hear(node)
+            fn subscribe(&self, node: &str) -> Option<mpsc::Receiver<String>> {
+                self.store.subscribe(node)
             }
 
             fn is_shared(&self) -> bool {
@@ -252,34 +247,10 @@ macro_rules! as_the_store {
             }
 
             fn backlog(&self) -> Option<BacklogState> {
-                Some(BacklogState { is_any: self.is_waiting(), bytes: self.bytes() })
+                Some(BacklogState { is_pending: self.is_active(), bytes: self.bytes() })
             }
         }
     };
 }
 
-as_the_store! {
-    runs(scope: &Scope, filter: &RunFilter) -> Vec<RunRow>;
-    health(scope: &Scope, since_ms: i64) -> Health;
-    experiments(scope: &Scope) -> Vec<(String, u64)>;
-    experiment(scope: &Scope, id: &str) -> Vec<ExperimentRun>;
-    patterns(scope: &Scope, filter: &PatternFilter) -> Vec<PatternRow>;
-    pattern(org: &str, tier: &str, pattern_id: &str) -> Option<PatternRow>;
-    pattern_changes(after_version: u64, count_max: u32) -> Vec<(u64, PatternChange)>;
-    findings(org: &str, codebase: &str) -> Vec<FindingRow>;
-    codebases(scope: &Scope) -> Vec<String>;
-    profiles(scope: &Scope) -> Vec<ProfileRow>;
-    keys() -> Vec<KeyRow>;
-    key(hash: &str) -> Option<KeyRow>;
-    usage(org: &str, since_day: i64) -> Vec<UsageDay>;
-    setting(name: &str) -> Option<String>;
-    settings() -> Vec<(String, String)>;
-    orgs() -> Vec<String>;
-    conversations(after: Option<&RunKey>, count_max: u32) -> Vec<ConversationRow>;
-    conversation(run: &RunKey) -> Option<String>;
-    conversation_known_by(org: &str, by: KnownBy, any_of: &[String]) -> Option<String>;
-    waiting(run: &RunKey) -> Vec<WaitingRow>;
-    runs_waited_for(since_ms: i64) -> Vec<RunKey>;
-    tell(node: &str, messages: Vec<String>) -> ();
-    ping() -> ();
-}
+crate::for_each_store_read!(delegate_reads);

@@ -1,65 +1,65 @@
-//! What may be changed: one enum, so that every write goes through one door and is committed in order.
+//! Write operations. All writes are variants of one enum, so they share one code path and commit in order.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use crate::rows::{
-    ConversationRow, FindingRow, KeyRow, PatternRow, ProfileRow, RunKey, StepRow, UsageDay,
-    WaitingRow,
+    ConversationRow, FindingRow, KeyRow, OperatorMessageRow, PatternRow, ProfileRow, RunKey,
+    StepRow, UsageDay,
 };
 
-/// One change. Putting replaces what is there under the same key; deleting what is not there touches no row.
+/// Write operation. `Put…` replaces the row with the same key; deleting a missing row affects no rows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// Guards the changes behind it: the run must have been changed exactly `version` times (`RunRow::version`, nothing
-    /// for an unknown run). Otherwise nothing of the call is done, and the error is [`StoreError::Moved`]. Stands first.
+    /// Requires that the run has exactly `version` changes (`RunRow::version`; 0 for an unknown run). Otherwise the
+    /// whole call fails with [`StoreError::VersionConflict`]. Must be the first change of the call.
     ///
-    /// [`StoreError::Moved`]: crate::StoreError::Moved
-    Expect {
+    /// [`StoreError::VersionConflict`]: crate::StoreError::VersionConflict
+    ExpectVersion {
         run: RunKey,
         version: u64,
     },
-    /// A run begins, or says more about itself.
+    /// Creates a run or updates its description.
     StartRun(Box<RunStart>),
-    /// A step, by run and index. Of an unknown run, it begins the run too.
+    /// Stores a step by run and index; creates the run if it is unknown.
     PutStep(Arc<StepRow>),
-    /// What became of a step that was put, such as the answer to the call it led to: the same row with more in it. The
-    /// run does not count as changed by it, since whoever went on from the step may still do so.
+    /// Stores a step again with data that was not known before, such as the response to its model call. Does not
+    /// increase the run's version, so decisions based on the step stay valid.
     AmendStep(Arc<StepRow>),
-    /// A run ends. May come twice: the last outcome stands, the first time stands. An unknown run begins and ends.
+    /// Ends a run; creates it if it is unknown. If repeated, the last outcome and the first time are stored.
     FinishRun {
         run: RunKey,
         at_ms: i64,
         outcome: String,
     },
-    /// A run and its steps go. What they used stays counted.
+    /// Deletes a run and its steps. Its usage stays counted.
     DeleteRun(RunKey),
-    /// The runs that nothing was heard of since `before_ms` go, the oldest first and at most `runs_max` of them.
+    /// Deletes up to `runs_max` runs that had no activity since `before_ms`, oldest first.
     ExpireRuns {
         before_ms: i64,
         runs_max: u32,
     },
 
-    /// For copies of a store: the run counts as changed so often. An unknown run stays unknown.
+    /// Sets the version of an existing run, for copies of a store.
     SetVersion {
         run: RunKey,
         version: u64,
     },
-    /// For copies of a store: what an organisation used on a day, whatever its steps say.
+    /// Replaces the usage of a day, for copies of a store.
     SetUsage {
         org: String,
         day: UsageDay,
     },
 
     PutPattern(Box<PatternRow>),
-    /// `org` is empty for E2 and E3.
+    /// Deletes a pattern; `org` is empty for E2 and E3.
     DeletePattern {
         org: String,
         tier: String,
         pattern_id: String,
     },
-    /// Patterns were shown: their use is counted. Each is named by organisation, tier and id.
+    /// Counts a use of each pattern, named by organisation, tier and id.
     UsePatterns {
         used: Vec<(String, String, String)>,
         at_ms: i64,
@@ -71,7 +71,7 @@ pub enum Change {
         codebase: String,
         finding_id: String,
     },
-    /// The findings about these files go.
+    /// Deletes the findings about these files.
     InvalidateFindings {
         org: String,
         codebase: String,
@@ -90,7 +90,7 @@ pub enum Change {
     },
 
     PutKey(Box<KeyRow>),
-    /// From now on the key is refused; revoking it again changes nothing.
+    /// Revokes a key; has no effect on a revoked key.
     RevokeKey {
         key_id: String,
         at_ms: i64,
@@ -100,29 +100,30 @@ pub enum Change {
         name: String,
         value: String,
     },
-    /// What the gateway remembers of a conversation; it goes with its run.
+    /// Stores the gateway's state of a conversation, which is deleted with its run.
     PutConversation(Box<ConversationRow>),
 
-    /// Words wait for a run; they go with it.
-    PutWaiting(Box<WaitingRow>),
-    /// Somebody takes the words along. Of several who try, one touches a row: that one says them.
-    TakeWaiting {
+    /// Queues an operator message for a run, with which it is deleted.
+    PutOperatorMessage(Box<OperatorMessageRow>),
+    /// Removes an operator message for delivery. Of several concurrent calls only one affects a row and may deliver
+    /// it.
+    TakeOperatorMessage {
         run: RunKey,
-        words_id: String,
+        message_id: String,
     },
-    /// The words that wait since before then go.
-    ExpireWaiting {
+    /// Deletes the operator messages from before `before_ms`.
+    ExpireOperatorMessages {
         before_ms: i64,
     },
 }
 
 impl Change {
-    /// The run it is about, where it is about one.
+    /// Returns the run that the change affects, if it affects a single one.
     pub(crate) fn run(&self) -> Option<&RunKey> {
         match self {
             Self::StartRun(start) => Some(&start.run),
             Self::PutStep(step) | Self::AmendStep(step) => Some(&step.run),
-            Self::Expect { run, .. }
+            Self::ExpectVersion { run, .. }
             | Self::FinishRun { run, .. }
             | Self::SetVersion { run, .. }
             | Self::DeleteRun(run) => Some(run),
@@ -141,15 +142,15 @@ impl Change {
             | Self::PutKey(_)
             | Self::RevokeKey { .. }
             | Self::PutSetting { .. }
-            | Self::PutWaiting(_)
-            | Self::TakeWaiting { .. }
-            | Self::ExpireWaiting { .. } => None,
+            | Self::PutOperatorMessage(_)
+            | Self::TakeOperatorMessage { .. }
+            | Self::ExpireOperatorMessages { .. } => None,
         }
     }
 }
 
-/// What a run says about itself when it begins. Said again, what is not empty replaces what was there; the time of
-/// the beginning, `experiment_id` and `arm` stand once they are set, and metadata is merged key by key.
+/// Description of a run. On an existing run, non-empty fields replace the stored ones, metadata is merged by key, and
+/// the start time, `experiment_id` and `arm` keep their first value.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunStart {
     pub run: RunKey,
@@ -161,10 +162,10 @@ pub struct RunStart {
     pub framework: String,
     pub codebase: String,
     pub task_profile: String,
-    /// The run that started this one, for sub-agents.
+    /// Id of the parent run, for sub-agents.
     pub parent: String,
-    /// The name of the key that tells it; the first stands.
+    /// Name of the API key that reported the run; the first one is kept.
     pub key_name: String,
-    /// `experiment_id` and `arm` in it make the run part of an experiment.
+    /// The keys `experiment_id` and `arm` make the run part of an experiment.
     pub metadata: Map<String, Value>,
 }

@@ -1,7 +1,7 @@
-//! From one store to another: everything, run by run, as often as it takes.
+//! Copies a store into another one, run by run.
 //!
-//! A run that is the same on both sides, its version included, is passed over. So a copy that was interrupted goes on
-//! where it was, and the second copy of a store in use brings only what has changed since the first.
+//! Runs that are equal on both sides, including their version, are skipped. An interrupted copy therefore resumes
+//! where it stopped, and a second copy of a store in use transfers only the changes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::{
     StoreError,
 };
 
-/// Runs that are compared at once.
+/// Number of runs per page.
 const PAGE_RUNS: u32 = 200;
-/// Steps that are read and written at once.
+/// Number of steps per page.
 const PAGE_STEPS: u32 = 200;
-/// Patterns that are read and written at once.
+/// Number of patterns per page.
 const PAGE_PATTERNS: u32 = 500;
-/// Runs that are copied side by side.
-const SIDE_BY_SIDE: usize = 8;
+/// Maximum number of runs that are copied concurrently.
+const MAX_CONCURRENT_RUNS: usize = 8;
 
-/// How much a store holds, or a copy has done.
+/// Number of rows of each kind in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Amounts {
+pub struct RowCounts {
     pub runs: u64,
     pub steps: u64,
     pub conversations: u64,
@@ -33,12 +33,12 @@ pub struct Amounts {
     pub profiles: u64,
     pub keys: u64,
     pub settings: u64,
-    /// Days on which an organisation used something.
+    /// Days with usage, over all organisations.
     pub usage_days: u64,
 }
 
-impl Amounts {
-    /// Each with its name.
+impl RowCounts {
+    /// Returns each count with its label.
     pub fn named(&self) -> [(&'static str, u64); 9] {
         [
             ("runs", self.runs),
@@ -54,67 +54,67 @@ impl Amounts {
     }
 }
 
-/// Copies everything that is not there yet. `told` hears how many runs were looked at and how many were copied.
-/// Runs that are in the target and not in the source go: they were deleted meanwhile.
+/// Copies all rows that are missing or different in `to` and deletes its runs that `from` does not have. Calls
+/// `on_progress` with the number of runs that were compared and copied.
 pub async fn copy(
     from: &Arc<dyn Store>,
     to: &Arc<dyn Store>,
-    mut told: impl FnMut(u64, u64),
+    mut on_progress: impl FnMut(u64, u64),
 ) -> Result<()> {
     let (mut seen, mut copied) = (0, 0);
     let mut pages = Pages::new(Arc::clone(from));
     while let Some(page) = pages.next().await? {
         seen += page.len() as u64;
         copied += copy_page(from, to, page).await?;
-        told(seen, copied);
+        on_progress(seen, copied);
     }
     remove_deleted(from, to).await?;
     copy_conversations(&**from, &**to).await?;
     copy_patterns(&**from, &**to).await?;
-    copy_waiting(&**from, &**to).await?;
+    copy_operator_messages(&**from, &**to).await?;
     copy_rest(&**from, &**to).await
 }
 
-/// What a store holds.
-pub async fn amounts(store: &Arc<dyn Store>) -> Result<Amounts> {
-    let mut amounts = Amounts::default();
+/// Counts the rows of a store.
+pub async fn count_rows(store: &Arc<dyn Store>) -> Result<RowCounts> {
+    let mut row_counts = RowCounts::default();
     let mut pages = Pages::new(Arc::clone(store));
     while let Some(page) = pages.next().await? {
-        amounts.runs += page.len() as u64;
-        amounts.steps += page.iter().map(|run| run.step_count).sum::<u64>();
+        row_counts.runs += page.len() as u64;
+        row_counts.steps += page.iter().map(|run| run.step_count).sum::<u64>();
     }
     let mut after = None;
     while let Some(last) = {
         let rows = store.conversations(after.as_ref(), PAGE_RUNS).await?;
-        amounts.conversations += rows.len() as u64;
+        row_counts.conversations += rows.len() as u64;
         rows.into_iter().next_back()
     } {
         after = Some(last.run);
     }
-    let everybody = Scope::default();
+    let unlimited = Scope::default();
     let mut version = 0;
     while let Some((last, _)) = {
         let changes = store.pattern_changes(version, PAGE_PATTERNS).await?;
         let is_there =
             |(_, change): &&(u64, PatternChange)| matches!(change, PatternChange::Put(_));
-        amounts.patterns += changes.iter().filter(is_there).count() as u64;
+        row_counts.patterns += changes.iter().filter(is_there).count() as u64;
         changes.into_iter().next_back()
     } {
         version = last;
     }
-    amounts.profiles = store.profiles(&everybody).await?.len() as u64;
-    amounts.keys = store.keys().await?.len() as u64;
-    amounts.settings = store.settings().await?.len() as u64;
+    row_counts.profiles = store.profiles(&unlimited).await?.len() as u64;
+    row_counts.keys = store.keys().await?.len() as u64;
+    row_counts.settings = store.settings().await?.len() as u64;
     for org in store.orgs().await? {
-        amounts.usage_days += store.usage(&org, 0).await?.len() as u64;
+        row_counts.usage_days += store.usage(&org, 0).await?.len() as u64;
         for codebase in store.codebases(&Scope::org(&org)).await? {
-            amounts.findings += store.findings(&org, &codebase).await?.len() as u64;
+            row_counts.findings += store.findings(&org, &codebase).await?.len() as u64;
         }
     }
-    Ok(amounts)
+    Ok(row_counts)
 }
 
-/// All runs of a store, newest first, a page at a time.
+/// Iterator over all runs of a store by page, newest first.
 struct Pages {
     store: Arc<dyn Store>,
     filter: RunFilter,
@@ -133,12 +133,12 @@ impl Pages {
     }
 }
 
-/// Copies the runs of a page that are not the same, and says how many.
+/// Copies the runs of a page that differ and returns their number.
 async fn copy_page(from: &Arc<dyn Store>, to: &Arc<dyn Store>, page: Vec<RunRow>) -> Result<u64> {
     let mut copying = JoinSet::new();
     let mut copied = 0;
     for run in page {
-        if copying.len() >= SIDE_BY_SIDE
+        if copying.len() >= MAX_CONCURRENT_RUNS
             && let Some(done) = copying.join_next().await
         {
             copied += finished(done)?;
@@ -157,8 +157,8 @@ fn finished(done: std::result::Result<Result<bool>, tokio::task::JoinError>) -> 
     Ok(u64::from(is_copied))
 }
 
-/// Copies a run, unless it is there as it is. What it is said to be is written last, so that a run half copied is not
-/// taken for a whole one.
+/// Copies a run unless both sides are equal. The version is written last, so an incomplete copy never equals its
+/// source.
 async fn copy_run(from: &dyn Store, to: &dyn Store, row: RunRow) -> Result<bool> {
     let there = to.run(&Scope::org(&row.run.org), &row.run.run_id).await?;
     if there.is_some_and(|there| there == row) {
@@ -167,8 +167,8 @@ async fn copy_run(from: &dyn Store, to: &dyn Store, row: RunRow) -> Result<bool>
     let run = row.run.clone();
     to.apply(vec![Change::StartRun(Box::new(start_of(&row)))]).await?;
     copy_steps(from, to, &run).await?;
-    let heard = RunStart { run: run.clone(), at_ms: row.seen_ms, ..RunStart::default() };
-    let mut last = vec![Change::StartRun(Box::new(heard))];
+    let activity = RunStart { run: run.clone(), at_ms: row.seen_ms, ..RunStart::default() };
+    let mut last = vec![Change::StartRun(Box::new(activity))];
     if let (Some(at_ms), Some(outcome)) = (row.finished_ms, row.outcome) {
         last.push(Change::FinishRun { run: run.clone(), at_ms, outcome });
     }
@@ -177,7 +177,7 @@ async fn copy_run(from: &dyn Store, to: &dyn Store, row: RunRow) -> Result<bool>
     Ok(true)
 }
 
-/// Copies all steps of a run, and says how many.
+/// Copies all steps of a run and returns their number.
 async fn copy_steps(from: &dyn Store, to: &dyn Store, run: &RunKey) -> Result<u64> {
     let (mut from_index, mut count) = (0, 0);
     loop {
@@ -193,9 +193,8 @@ async fn copy_steps(from: &dyn Store, to: &dyn Store, run: &RunKey) -> Result<u6
     }
 }
 
-/// Brings what was told about runs into a store that may know more of them: nothing there is taken away. Says how many
-/// steps it brought. Done twice it changes nothing more.
-pub(crate) async fn bring(from: &Arc<dyn Store>, to: &Arc<dyn Store>) -> Result<u64> {
+/// Merges queued runs into a store without deleting anything there and returns the number of steps. Idempotent.
+pub(crate) async fn drain_into(from: &Arc<dyn Store>, to: &Arc<dyn Store>) -> Result<u64> {
     let mut steps = 0;
     let mut pages = Pages::new(Arc::clone(from));
     while let Some(page) = pages.next().await? {
@@ -232,7 +231,7 @@ fn start_of(row: &RunRow) -> RunStart {
     }
 }
 
-/// Runs that the source had at an earlier copy and has no more.
+/// Deletes the runs of the target that the source no longer has.
 async fn remove_deleted(from: &Arc<dyn Store>, to: &Arc<dyn Store>) -> Result<()> {
     let mut pages = Pages::new(Arc::clone(to));
     let mut gone: BTreeSet<RunKey> = BTreeSet::new();
@@ -260,7 +259,7 @@ async fn copy_conversations(from: &dyn Store, to: &dyn Store) -> Result<()> {
     }
 }
 
-/// Patterns that were deleted go on the other side too.
+/// Copies patterns and deletions of patterns.
 async fn copy_patterns(from: &dyn Store, to: &dyn Store) -> Result<()> {
     let mut version = 0;
     loop {
@@ -277,22 +276,22 @@ async fn copy_patterns(from: &dyn Store, to: &dyn Store) -> Result<()> {
     }
 }
 
-/// Words that nobody has taken along yet. In the target, those that were taken meanwhile go.
-async fn copy_waiting(from: &dyn Store, to: &dyn Store) -> Result<()> {
-    let mut changes = vec![Change::ExpireWaiting { before_ms: i64::MAX }];
-    for run in from.runs_waited_for(i64::MIN).await? {
-        let words = from.waiting(&run).await?.into_iter();
-        changes.extend(words.map(|row| Change::PutWaiting(Box::new(row))));
+/// Replaces the undelivered operator messages of the target.
+async fn copy_operator_messages(from: &dyn Store, to: &dyn Store) -> Result<()> {
+    let mut changes = vec![Change::ExpireOperatorMessages { before_ms: i64::MAX }];
+    for run in from.runs_with_messages(i64::MIN).await? {
+        let words = from.operator_messages(&run).await?.into_iter();
+        changes.extend(words.map(|row| Change::PutOperatorMessage(Box::new(row))));
     }
     to.apply(changes).await.map(drop)
 }
 
-/// What is small: it is copied as a whole. Usage comes last, since the steps were counted on their way.
+/// Copies the small tables. Usage comes last because copying steps has counted them as usage.
 async fn copy_rest(from: &dyn Store, to: &dyn Store) -> Result<()> {
-    let everybody = Scope::default();
+    let unlimited = Scope::default();
     let mut changes: Vec<Change> = Vec::new();
     changes.extend(from.keys().await?.into_iter().map(|row| Change::PutKey(Box::new(row))));
-    let profiles = from.profiles(&everybody).await?;
+    let profiles = from.profiles(&unlimited).await?;
     changes.extend(profiles.into_iter().map(|row| Change::PutProfile(Box::new(row))));
     for (name, value) in from.settings().await? {
         changes.push(Change::PutSetting { name, value });

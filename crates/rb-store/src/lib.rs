@@ -1,166 +1,168 @@
-//! Keeps what must not be lost: runs and their steps, patterns, findings, profiles, keys.
+//! Persistent storage of runs, steps, patterns, findings, profiles and keys.
 //!
-//! One trait, `Store`, and one suite of tests that every backend passes. What is written goes through one door,
-//! `Store::apply`, as a list of `Change`s that take effect together; a change that was answered survives the end
-//! of the process. What is read has a method each, and a `Scope` that says whose rows the caller may see.
+//! The trait [`Store`] has two backends, SQLite and PostgreSQL; both pass the contract suite in `rb-testkit`. All
+//! writes go through [`Store::apply`] as a list of [`Change`]s that is applied atomically and is durable when the
+//! call returns. Each kind of read has its own method, most of them limited by a [`Scope`].
 //!
-//! **Promises.** No HTTP. No ids and no times are made here: the caller says which id, and when.
+//! **Promises.** No HTTP. The store generates no ids and reads no clock: both come from the caller.
 
-/// A queue on disk before a database that may be away.
+/// On-disk write queue for a database that is unavailable.
 mod backlog;
-/// What may be changed.
+/// Write operations.
 mod change;
-/// What every backend keeps to, as checks.
-pub mod contract;
-/// From one store to another.
+/// Copies between stores.
 mod copy;
-/// How long those who write wait for company.
-mod crowd;
-/// How many runs fare together.
-mod fare;
-/// Lists and maps, in a cell.
+/// Signatures of the read methods, for wrappers.
+mod delegate;
+/// Adaptive group-commit delay.
+mod group_commit;
+/// Aggregation of run totals to health figures.
+mod health_rollup;
+/// JSON columns.
 mod json;
-/// What schemas are made of.
+/// Schema migrations.
 mod migration;
-/// Counts and amounts, in a cell.
-mod numbers;
-/// From an address to a store.
+/// Numeric columns.
+mod numeric;
+/// Opens a store by URL.
 mod open;
-/// The database that many nodes share.
+/// PostgreSQL backend.
 mod postgres;
-/// What is kept, as it is read and written.
+/// Row types.
 mod rows;
-/// What runs say about themselves.
-mod said;
-/// The embedded database.
+/// Metadata of runs.
+mod run_metadata;
+/// Aggregates over the steps of a run.
+mod run_totals;
+/// SQLite backend.
 mod sqlite;
-/// A run's steps in numbers.
-mod tally;
 
 use tokio::sync::mpsc;
 
 pub use backlog::{Backlog, BacklogState};
 pub use change::{Change, RunStart};
-pub use copy::{Amounts, amounts, copy};
+pub use copy::{RowCounts, copy, count_rows};
 pub use open::open;
 pub use rows::{
-    ConversationRow, DayHealth, Evidence, ExperimentRun, FindingRow, Health, KeyRow, KnownBy,
-    ModelTokens, MonitorHealth, OutcomeClass, PatternChange, PatternFilter, PatternRow, ProfileRow,
-    RunAfter, RunFilter, RunKey, RunRow, Scope, Scores, StepRow, Tokens, UsageDay, WaitingRow,
+    ConversationKey, ConversationRow, DayHealth, Evidence, ExperimentRun, FindingRow, Health,
+    KeyRow, ModelTokens, MonitorHealth, OperatorMessageRow, OutcomeClass, PatternChange,
+    PatternFilter, PatternRow, ProfileRow, RunAfter, RunFilter, RunKey, RunRow, Scope, Scores,
+    StepRow, Tokens, UsageDay,
 };
 
-/// Why something could not be kept or found.
+/// Error of a store operation.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database is away, locked or full for the moment: the same call may succeed later.
-    #[error("the database cannot be used at the moment: {0}")]
+    /// The database is unreachable, locked or out of space; the same call may succeed later.
+    #[error("database unavailable: {0}")]
     Unavailable(String),
-    /// Somebody else has changed the run since it was read: read it again, and decide again.
-    #[error("the run was changed by somebody else in the meantime")]
-    Moved,
-    /// The data was written by a later version of the program.
+    /// The run has changed since it was read; read it again and retry.
+    #[error("version conflict: the run has changed since it was read; read it again and retry")]
+    VersionConflict,
+    /// The schema was written by a newer version of the program.
     #[error(
         "the database has schema version {found}, this program knows {known}: \
          use the program that wrote it, or a newer one"
     )]
     TooNew { found: u32, known: u32 },
-    /// Anything else, in the database's words and where it happened.
-    #[error("{doing}: {cause}")]
-    Failed { doing: &'static str, cause: String },
+    /// Any other error, with the operation that failed.
+    #[error("{operation}: {cause}")]
+    Failed { operation: &'static str, cause: String },
 }
 
-/// What a call to the store gives.
+/// Result of a store operation.
 pub type Result<T> = std::result::Result<T, StoreError>;
 
-/// A place where things are kept.
+/// Persistent storage that several tasks, and with PostgreSQL several nodes, use at the same time.
 #[async_trait::async_trait]
 pub trait Store: Send + Sync + 'static {
-    /// Makes changes that take effect together, in this order, and returns once they are durable: for each, how
-    /// many rows it touched. Concurrent calls share a commit.
+    /// Applies changes atomically and in order, and returns when they are durable. Returns the number of affected
+    /// rows for each change. Concurrent calls may share a commit.
     async fn apply(&self, changes: Vec<Change>) -> Result<Vec<u64>>;
 
-    /// One run; of several organisations that chose the same id and are all in scope, the newest.
+    /// Returns a run. If several organisations in scope use the same id, returns the newest run.
     async fn run(&self, scope: &Scope, run_id: &str) -> Result<Option<RunRow>>;
-    /// Runs, newest first.
+    /// Lists runs, newest first.
     async fn runs(&self, scope: &Scope, filter: &RunFilter) -> Result<Vec<RunRow>>;
-    /// The steps of a run by index, from `from_index` on.
+    /// Lists the steps of a run in order of index, starting with `from_index`.
     async fn steps(&self, run: &RunKey, from_index: u32, count_max: u32) -> Result<Vec<StepRow>>;
-    /// How the runs that began at `since_ms` or later fare.
+    /// Aggregates the runs that started at `since_ms` or later.
     async fn health(&self, scope: &Scope, since_ms: i64) -> Result<Health>;
-    /// The experiments in scope by name, with their number of runs.
+    /// Lists the experiments in scope by name, with their number of runs.
     async fn experiments(&self, scope: &Scope) -> Result<Vec<(String, u64)>>;
-    /// The runs of an experiment, oldest first.
+    /// Lists the runs of an experiment, oldest first.
     async fn experiment(&self, scope: &Scope, id: &str) -> Result<Vec<ExperimentRun>>;
 
-    /// The patterns a scope may use: its own E1, all E2 and E3. By tier, then id.
+    /// Lists the patterns that a scope may use (its own E1, all E2 and E3) by tier and id.
     async fn patterns(&self, scope: &Scope, filter: &PatternFilter) -> Result<Vec<PatternRow>>;
-    /// One pattern; `org` is empty for E2 and E3.
+    /// Returns a pattern; `org` is empty for E2 and E3.
     async fn pattern(&self, org: &str, tier: &str, pattern_id: &str) -> Result<Option<PatternRow>>;
-    /// What became of the library after a version, in order, each with the version it made. Whoever has heard of a
-    /// version has heard of all before it; a pattern that changed twice is told once, as it is now.
+    /// Lists the library changes after a version in order, each with its version. Changes become visible in order of
+    /// version, and a pattern that changed several times is listed once, in its current form.
     async fn pattern_changes(
         &self,
         after_version: u64,
         count_max: u32,
     ) -> Result<Vec<(u64, PatternChange)>>;
-    /// The findings of a codebase, oldest first.
+    /// Lists the findings of a codebase, oldest first.
     async fn findings(&self, org: &str, codebase: &str) -> Result<Vec<FindingRow>>;
-    /// The codebases in scope that have findings or runs, sorted. Findings belong to no project, so a scope with a
-    /// project sees those of its runs alone.
+    /// Lists the codebases in scope that have findings or runs, sorted. Findings have no project, so a scope with a
+    /// project includes only the codebases of its runs.
     async fn codebases(&self, scope: &Scope) -> Result<Vec<String>>;
-    /// The profiles in scope: of the organisation, and of the project where the scope has one, else of all its
-    /// projects.
+    /// Lists the profiles of the organisation, and those of the scope's project or, without one, of all its projects.
     async fn profiles(&self, scope: &Scope) -> Result<Vec<ProfileRow>>;
 
-    /// All keys, revoked ones too, oldest first.
+    /// Lists all keys, including revoked ones, oldest first.
     async fn keys(&self) -> Result<Vec<KeyRow>>;
-    /// The key with this hash, revoked or not.
+    /// Returns the key with a hash, revoked or not.
     async fn key(&self, hash: &str) -> Result<Option<KeyRow>>;
-    /// What an organisation used per day, from `since_day` on (days since 1970), oldest first; runs of experiments
-    /// do not count.
+    /// Lists the daily usage of an organisation from `since_day` (days since 1970), oldest first, without experiment
+    /// runs.
     async fn usage(&self, org: &str, since_day: i64) -> Result<Vec<UsageDay>>;
-    /// A value kept under a name.
+    /// Returns the value of a setting.
     async fn setting(&self, name: &str) -> Result<Option<String>>;
 
-    /// Everything that is kept under a name, by name.
+    /// Lists all settings by name.
     async fn settings(&self) -> Result<Vec<(String, String)>>;
-    /// The organisations that have runs, usage, findings or keys, sorted.
+    /// Lists the organisations that have runs, usage, findings or keys, sorted.
     async fn orgs(&self) -> Result<Vec<String>>;
-    /// All conversations by organisation and run, from behind one of them on.
+    /// Lists all conversations after a given one, by organisation and run.
     async fn conversations(
         &self,
         after: Option<&RunKey>,
         count_max: u32,
     ) -> Result<Vec<ConversationRow>>;
-    /// What the gateway remembers of a run's conversation.
+    /// Returns the gateway's state of a run's conversation.
     async fn conversation(&self, run: &RunKey) -> Result<Option<String>>;
-    /// The run of the newest conversation that is known by the first of these that any is known by.
-    async fn conversation_known_by(
+    /// Returns the run of the newest conversation that matches the first matching key of `any_of`.
+    async fn find_conversation(
         &self,
         org: &str,
-        by: KnownBy,
+        by: ConversationKey,
         any_of: &[String],
     ) -> Result<Option<String>>;
 
-    /// What waits to be said to a run, oldest first.
-    async fn waiting(&self, run: &RunKey) -> Result<Vec<WaitingRow>>;
-    /// The runs that something waits for since `since_ms` or later, by organisation and id.
-    async fn runs_waited_for(&self, since_ms: i64) -> Result<Vec<RunKey>>;
+    /// Lists the undelivered operator messages of a run, oldest first.
+    async fn operator_messages(&self, run: &RunKey) -> Result<Vec<OperatorMessageRow>>;
+    /// Lists the runs with operator messages from `since_ms` or later, by organisation and id.
+    async fn runs_with_messages(&self, since_ms: i64) -> Result<Vec<RunKey>>;
 
-    /// Tells the other nodes that use this store; a file has none. A message that they miss is lost.
-    async fn tell(&self, node: &str, messages: Vec<String>) -> Result<()>;
-    /// What other nodes tell from now on, until the receiver is dropped; nothing where there are none.
-    fn hear(&self, node: &str) -> Option<mpsc::Receiver<String>>;
+    /// Publishes events to the other nodes that share this store. Delivery is best effort, and events expire a minute
+    /// after `at_ms`. Does nothing on a store that only one node can use.
+    async fn publish(&self, node: &str, at_ms: i64, messages: Vec<String>) -> Result<()>;
+    /// Subscribes to the events that other nodes publish from now on, until the receiver is dropped. Returns `None` on a
+    /// store that only one node can use.
+    fn subscribe(&self, node: &str) -> Option<mpsc::Receiver<String>>;
 
-    /// Whether the database answers: for health checks.
+    /// Checks that the database answers.
     async fn ping(&self) -> Result<()>;
 
-    /// Whether other nodes may change the same runs.
+    /// Returns true if other nodes may change the same runs.
     fn is_shared(&self) -> bool {
         false
     }
 
-    /// What waits on this node for a database that is away; `None` where nothing can wait, without a [`Backlog`].
+    /// Returns the state of the on-disk write queue; `None` without a [`Backlog`].
     fn backlog(&self) -> Option<BacklogState> {
         None
     }

@@ -1,4 +1,4 @@
-//! From an address to a store: the one place that knows which databases there are.
+//! Opens a store by URL.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,14 +7,15 @@ use crate::{Result, Store, StoreError, postgres, sqlite};
 
 const WRITE: &str = "write `sqlite:PATH` or `postgres://USER:PASSWORD@HOST/DATABASE`";
 
-/// Opens the store at an address, making it if there is none and bringing its schema up to date.
+/// Opens the store at a URL; creates it if it is missing, and migrates its schema.
 ///
-/// `sqlite:PATH` is a file; `sqlite::memory:` forgets everything when it is dropped. `postgres://…` is a PostgreSQL.
+/// `sqlite:PATH` is a file, `sqlite::memory:` a database that is lost when it is dropped, `postgres://…` a
+/// PostgreSQL.
 pub async fn open(url: &str) -> Result<Arc<dyn Store>> {
-    // Only the scheme is ever repeated in an error: the rest of an address may hold a password.
+    // Errors quote only the scheme: the rest of the URL may contain a password.
     match url.split_once(':') {
         Some(("sqlite", "" | "//")) => {
-            Err(refused("`sqlite:` is followed by no file: write `sqlite:PATH`".to_owned()))
+            Err(refused("`sqlite:` has no path; write `sqlite:PATH`".to_owned()))
         }
         Some(("sqlite", ":memory:")) => Ok(Arc::new(sqlite::Sqlite::in_memory().await?)),
         Some(("sqlite", path)) => {
@@ -23,12 +24,12 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>> {
         }
         Some(("postgres" | "postgresql", _)) => Ok(Arc::new(postgres::Postgres::open(url).await?)),
         Some((scheme, _)) if scheme.chars().all(|c| c.is_ascii_alphanumeric()) => {
-            Err(refused(format!("`{scheme}:` is no database that this program knows: {WRITE}")))
+            Err(refused(format!("unknown scheme `{scheme}:`; {WRITE}")))
         }
-        Some(_) | None => Err(refused(format!("the address names no kind of database: {WRITE}"))),
+        Some(_) | None => Err(refused(format!("database URL without a scheme; {WRITE}"))),
     }
 }
 
 fn refused(cause: String) -> StoreError {
-    StoreError::Failed { doing: "opening the store", cause }
+    StoreError::Failed { operation: "opening the store", cause }
 }

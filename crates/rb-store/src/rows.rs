@@ -1,4 +1,4 @@
-//! What is kept, as it is read and written. Times are milliseconds since 1970 (`_ms`); absent texts are empty.
+//! Row types. Times are milliseconds since 1970 (`_ms`); an empty string means that a text is absent.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,33 +6,33 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Whose rows a caller may see. `None` sets no limit: only the operator's keys have that.
+/// Limits reads to an organisation and project. `None` is no limit, which only operator keys may use.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Scope {
     pub org: Option<String>,
-    /// Within the organisation; `None` for all of its projects.
+    /// Project within the organisation; `None` for all of its projects.
     pub project: Option<String>,
 }
 
 impl Scope {
-    /// An organisation with all its projects.
+    /// Returns the scope of an organisation with all its projects.
     pub fn org(org: &str) -> Self {
         Self { org: Some(org.to_owned()), project: None }
     }
 }
 
-/// A run's name: ids are chosen by agents, so they are unique within an organisation only.
+/// Key of a run. Agents choose the ids, so an id is only unique within an organisation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct RunKey {
     pub org: String,
     pub run_id: String,
 }
 
-/// A run as lists show it: what it said about itself, and its steps in numbers.
+/// Run with its description and the totals over its steps.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunRow {
     pub run: RunKey,
-    /// How often it was changed: by its beginning, a step, its end.
+    /// Number of changes so far: each start, step and end counts.
     pub version: u64,
     pub project: String,
     pub agent_name: String,
@@ -42,11 +42,11 @@ pub struct RunRow {
     pub codebase: String,
     pub task_profile: String,
     pub parent: String,
-    /// The name of the key that first told of it.
+    /// Name of the API key that reported the run first.
     pub key_name: String,
     pub metadata: Map<String, Value>,
     pub started_ms: i64,
-    /// When it was last heard of: its beginning, a step, its end.
+    /// Time of the last start, step or end.
     pub seen_ms: i64,
     pub finished_ms: Option<i64>,
     pub outcome: Option<String>,
@@ -55,16 +55,16 @@ pub struct RunRow {
     pub score_peak: f64,
     pub tokens: Tokens,
     pub cost_usd: f64,
-    /// Steps on which guidance was given.
+    /// Number of steps with injected guidance.
     pub injected_steps: u64,
-    /// On how many steps each monitor fired.
+    /// Number of steps on which each monitor fired.
     pub fired: BTreeMap<String, u64>,
 }
 
-/// Tokens of a step, a run or an arm.
+/// Token counts of a step, a run or an experiment arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tokens {
-    /// Everything, as counted by whoever reported it.
+    /// Total as reported by the client.
     pub total: u64,
     pub input: u64,
     pub output: u64,
@@ -72,14 +72,14 @@ pub struct Tokens {
     pub cache_write: u64,
 }
 
-/// What monitors read, each by its name.
+/// Scores by monitor name.
 pub type Scores = BTreeMap<Cow<'static, str>, f64>;
 
-/// One step: what the agent did, what we read, what was said, what it cost.
+/// Step of a run: the agent's action, the scores, the injected guidance and the cost.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StepRow {
     pub run: RunKey,
-    /// The project of a run that begins with this step.
+    /// Project of the run, used if this step creates it.
     pub project: String,
     pub step_index: u32,
     pub at_ms: i64,
@@ -87,55 +87,56 @@ pub struct StepRow {
     pub thought: String,
     pub action: Option<String>,
     pub action_input: Option<String>,
-    /// The argument arrived as an object or array, and `action_input` is its JSON.
+    /// Set if the argument was an object or array; `action_input` is then its JSON.
     pub input_is_structured: bool,
     pub observation: Option<String>,
     pub is_error: bool,
     pub model: String,
     pub tokens: Tokens,
     pub cost_usd: f64,
-    /// What our monitors read.
+    /// Scores of the monitors.
     pub scores: Scores,
-    /// The composite of `scores`.
+    /// Composite of `scores`.
     pub total_score: f64,
-    /// The monitors of ours that fired.
+    /// Monitors that fired.
     pub fired: Vec<String>,
     pub evidence: Vec<Evidence>,
-    /// What the agent's side says was injected, and by whom.
+    /// Guidance that the client reports as injected, and its sources.
     pub injections: Vec<String>,
     pub injection_sources: Vec<String>,
     pub intervention_texts: Vec<String>,
-    /// What the agent's side says has fired.
+    /// Monitors that the client reports as fired.
     pub monitors_fired: Vec<String>,
     pub failure_type: Option<String>,
+    /// Name of the run's FSM state after this step; empty if unknown.
+    pub state: String,
     pub metadata: Map<String, Value>,
-    /// What going through this step again needs beside the step itself, such as the patterns that were found; written
-    /// and read by the host.
+    /// Additional input for replaying this step, such as the retrieved patterns; opaque to the store.
     pub replay: Option<String>,
 }
 
 impl StepRow {
-    /// Whether guidance was given on this step: injected steps and interventions are counted by this.
+    /// Returns true if guidance was injected on this step. Injected steps and interventions are counted by this.
     pub fn is_injected(&self) -> bool {
         !(self.injections.is_empty()
             && self.injection_sources.is_empty()
             && self.intervention_texts.is_empty())
     }
 
-    /// The patterns that were shown on this step, each once, as `tier:id`: what `injections` holds as `[e1:id]`.
+    /// Returns the distinct patterns shown on this step as `tier:id`, which `injections` holds as `[e1:id]`.
     pub fn patterns(&self) -> BTreeSet<&str> {
         self.injections.iter().filter_map(|shown| pattern(shown)).collect()
     }
 }
 
-/// The pattern that an injection stands for.
+/// Parses an injection of the form `[tier:id]` and returns `tier:id`.
 pub(crate) fn pattern(shown: &str) -> Option<&str> {
     let inside = shown.strip_prefix('[')?.strip_suffix(']')?;
     let (tier, id) = inside.split_once(':')?;
     (["e1", "e2", "e3"].contains(&tier) && !id.is_empty()).then_some(inside)
 }
 
-/// Why a monitor fired, in a sentence, with the steps it is about.
+/// Explanation of a fired monitor, with the steps that it refers to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
     pub monitor: String,
@@ -144,7 +145,7 @@ pub struct Evidence {
     pub steps: Vec<u32>,
 }
 
-/// How a run ended, in four classes: outcomes are free text.
+/// Class of a run's outcome, which is free text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OutcomeClass {
     Success,
@@ -156,7 +157,7 @@ pub enum OutcomeClass {
 impl OutcomeClass {
     pub const ALL: [Self; 4] = [Self::Success, Self::Failure, Self::Other, Self::Unfinished];
 
-    /// The class of an outcome: exactly `success`; `failure`, alone or before a colon; anything else.
+    /// Returns `Success` for `success`, `Failure` for `failure` and `failure:…`, and `Other` for any other text.
     pub fn of(outcome: Option<&str>) -> Self {
         match outcome {
             None => Self::Unfinished,
@@ -177,39 +178,39 @@ impl OutcomeClass {
     }
 }
 
-/// Which runs a list shows; empty fields do not filter.
+/// Filter for a list of runs; empty fields do not filter.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunFilter {
     pub agent_name: Option<String>,
     pub model: Option<String>,
     pub outcome: Option<OutcomeClass>,
-    /// A monitor that fired on at least one step.
+    /// Monitor that fired on at least one step.
     pub fired: Option<String>,
-    /// A pattern that was shown on at least one step, as `tier:id`.
+    /// Pattern that was shown on at least one step, as `tier:id`.
     pub pattern: Option<String>,
-    /// The name of the key that first told of the run.
+    /// Name of the API key that reported the run first.
     pub key_name: Option<String>,
-    /// Part of the id, the task or the agent's name, in any case.
+    /// Substring of the id, the task or the agent name; case-insensitive.
     pub text: Option<String>,
-    /// Runs that began at this time or later.
+    /// Earliest start time, inclusive.
     pub since_ms: Option<i64>,
-    /// Runs that began before this time.
+    /// Latest start time, exclusive.
     pub until_ms: Option<i64>,
-    /// The page begins after this run: stays fast on any page.
+    /// Last run of the previous page. Costs the same on every page, unlike `offset`.
     pub after: Option<RunAfter>,
-    /// The page begins after so many runs: for the documented parameter of that name.
+    /// Number of runs to skip, for the documented query parameter.
     pub offset: u32,
     pub count_max: u32,
 }
 
-/// Where the page before ended.
+/// Position of a run in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunAfter {
     pub started_ms: i64,
     pub run: RunKey,
 }
 
-/// How the runs of a scope fare.
+/// Aggregate over the runs of a scope.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Health {
     pub runs: u64,
@@ -217,9 +218,9 @@ pub struct Health {
     pub success_runs: u64,
     /// Runs in which a monitor fired.
     pub fired_runs: u64,
-    /// Runs whose highest composite stayed below `Health::CLEAN_BELOW`.
+    /// Runs whose peak composite is below `Health::CLEAN_BELOW`.
     pub clean_runs: u64,
-    /// Steps by their composite: from `Health::CLEAN_BELOW` on, and from `Health::DANGER_FROM` on.
+    /// Steps with a composite from `Health::CLEAN_BELOW` and from `Health::DANGER_FROM`.
     pub warn_steps: u64,
     pub danger_steps: u64,
     pub score_sum: f64,
@@ -227,13 +228,13 @@ pub struct Health {
     pub tokens: Tokens,
     pub cost_usd: f64,
     pub by_monitor: BTreeMap<String, MonitorHealth>,
-    /// Runs, sum of composites over steps, steps and highest composite, by framework.
+    /// Number of runs, sum of composites, number of steps and peak composite by framework.
     pub by_framework: BTreeMap<String, (u64, f64, u64, f64)>,
-    /// The runs by the day on which they began, in days since 1970.
+    /// Runs by start day, in days since 1970.
     pub by_day: BTreeMap<i64, DayHealth>,
 }
 
-/// The runs that began on one day.
+/// Aggregate over the runs that started on one day.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct DayHealth {
     pub runs: u64,
@@ -244,13 +245,13 @@ pub struct DayHealth {
 }
 
 impl Health {
-    /// A run below this is clean; a score from here on is worth a look.
+    /// Upper limit of a clean run's scores; higher scores are warnings.
     pub const CLEAN_BELOW: f64 = 0.35;
-    /// A score from here on is a danger, whatever the monitor's own threshold.
+    /// Lower limit of dangerous scores, independent of a monitor's threshold.
     pub const DANGER_FROM: f64 = 0.6;
 }
 
-/// One monitor over many steps, by how high it read.
+/// Number of steps on which a monitor fired and of its scores by severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MonitorHealth {
     pub fired: u64,
@@ -259,7 +260,7 @@ pub struct MonitorHealth {
     pub danger: u64,
 }
 
-/// One run of an experiment.
+/// Run of an experiment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ExperimentRun {
     pub run_id: String,
@@ -272,11 +273,11 @@ pub struct ExperimentRun {
     pub score_peak: f64,
     pub injected_steps: u64,
     pub fired_steps: u64,
-    /// Tokens and cost by the model that was used.
+    /// Tokens and cost by model.
     pub by_model: Vec<ModelTokens>,
 }
 
-/// What one model used in a run.
+/// Tokens and cost of one model in a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ModelTokens {
     pub model: String,
@@ -284,20 +285,20 @@ pub struct ModelTokens {
     pub cost_usd: f64,
 }
 
-/// A stored piece of guidance.
+/// Stored guidance pattern.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PatternRow {
-    /// Empty for E2 and E3, which are everybody's.
+    /// Empty for E2 and E3, which all organisations share.
     pub org: String,
-    /// `e1`, `e2` or `e3`.
+    /// One of `e1`, `e2` and `e3`.
     pub tier: String,
     pub pattern_id: String,
     pub failure_type: Option<String>,
     pub model_family: Option<String>,
     pub source_trace_id: Option<String>,
-    /// Asked for beside the tier's own gate.
+    /// Similarity required in addition to the gate of the tier.
     pub gate_threshold: Option<f64>,
-    /// What is compared with the situation of a run.
+    /// Text that is compared with the situation of a run.
     pub context: String,
     pub fields: Map<String, Value>,
     pub created_ms: i64,
@@ -306,25 +307,25 @@ pub struct PatternRow {
     pub used_ms: Option<i64>,
 }
 
-/// What became of a pattern.
+/// Change of a pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PatternChange {
-    /// It is new, or other than before.
+    /// Created or replaced.
     Put(Box<PatternRow>),
-    /// It is no more.
+    /// Deleted.
     Gone { org: String, tier: String, pattern_id: String },
 }
 
-/// Which patterns a list shows; empty fields do not filter.
+/// Filter for a list of patterns; empty fields do not filter.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PatternFilter {
     pub tier: Option<String>,
-    /// The page begins after this pattern: tier, id and organisation.
+    /// Last pattern of the previous page: tier, id and organisation.
     pub after: Option<(String, String, String)>,
     pub count_max: u32,
 }
 
-/// Something an agent learned about a codebase.
+/// Finding of an agent about a codebase.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FindingRow {
     pub org: String,
@@ -338,7 +339,7 @@ pub struct FindingRow {
     pub updated_ms: i64,
 }
 
-/// Weights under a name.
+/// Named set of monitor weights.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProfileRow {
     pub org: String,
@@ -347,20 +348,20 @@ pub struct ProfileRow {
     pub profile_id: String,
     pub description: String,
     pub weights: BTreeMap<String, f64>,
-    /// Whatever else the profile was created with.
+    /// Further fields given at creation.
     pub extra: Map<String, Value>,
     pub created_ms: i64,
     pub updated_ms: i64,
 }
 
-/// A key, without the secret.
+/// API key without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeyRow {
     pub key_id: String,
     pub name: String,
-    /// The beginning of the key, to recognise it by.
+    /// First characters of the key, for display.
     pub shown: String,
-    /// Of the whole key; the key itself is never kept.
+    /// Hash of the whole key; the key itself is not stored.
     pub hash: String,
     pub org: String,
     /// Empty for all projects of the organisation.
@@ -369,33 +370,33 @@ pub struct KeyRow {
     pub revoked_ms: Option<i64>,
 }
 
-/// What the gateway remembers of a conversation.
+/// Gateway state of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ConversationRow {
     pub run: RunKey,
-    /// Of the newest message: a request without a name is found again by it.
+    /// Hash of the conversation up to its newest message; identifies requests without a run id.
     pub head: String,
-    /// The provider's name for the newest answer, where the provider keeps the conversation.
+    /// Provider's id of the newest response, if the provider stores the conversation.
     pub answer: String,
-    /// What the newest answer is known by in a history that was rewritten.
+    /// Fingerprint of the newest response, for histories that the client has rewritten.
     pub mark: String,
-    /// Written and read by the gateway.
+    /// Opaque to the store.
     pub state: String,
     pub at_ms: i64,
 }
 
-/// What a conversation without a name is found again by. Empty ones are never found.
+/// Column by which a conversation without a run id is found. Empty values never match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KnownBy {
-    /// Its newest message.
+pub enum ConversationKey {
+    /// Hash up to the newest message.
     Head,
-    /// The provider's name for its newest answer.
+    /// Provider's id of the newest response.
     Answer,
-    /// What its newest answer looks like.
+    /// Fingerprint of the newest response.
     Mark,
 }
 
-impl KnownBy {
+impl ConversationKey {
     pub(crate) fn column(self) -> &'static str {
         match self {
             Self::Head => "head",
@@ -405,21 +406,21 @@ impl KnownBy {
     }
 }
 
-/// What somebody wants to say to a run, and nobody has taken along yet.
+/// Message of an operator that no model call has delivered yet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct WaitingRow {
+pub struct OperatorMessageRow {
     pub run: RunKey,
-    pub words_id: String,
+    pub message_id: String,
     pub text: String,
     pub at_ms: i64,
 }
 
-/// What an organisation used on one day.
+/// Usage of an organisation on one day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UsageDay {
     /// Days since 1970.
     pub day: i64,
-    /// Steps on which guidance was given.
+    /// Steps with injected guidance.
     pub interventions: u64,
     pub steps: u64,
     pub tokens: u64,

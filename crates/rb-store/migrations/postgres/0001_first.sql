@@ -1,18 +1,18 @@
--- 0001: everything that is kept, for many nodes at once.
+-- 0001: the first schema, for several nodes.
 --
--- How to read this folder: as migrations/sqlite. A file is one migration; its number is the version of the schema after
--- it. All that are due run in one transaction under a lock, so that of several nodes that start at once one does it and
--- the others wait. A file that has been released is never changed.
+-- A file is one migration; its number is the version of the schema after it, and the same change has the same number
+-- on SQLite. Missing migrations run in one transaction under an advisory lock, so one of several starting nodes
+-- migrates and the others wait. The statements of a released file never change.
 --
--- Habits. The tables and columns are those of SQLite, and so are the reasons, unless a comment says otherwise. Texts
--- have the collation "C": they are compared by bytes, on every machine and by every backend alike. A zero byte, which
--- PostgreSQL does not take, is written as two characters (`text.rs`). Nothing refers to anything by a foreign key: who
--- writes holds the lock of the run already, and a key would be looked up again for every step.
+-- Conventions. Tables and columns are those of SQLite, for the same reasons, unless a comment states otherwise. Texts
+-- have the collation "C": they are compared by bytes on every machine and backend. NUL, which PostgreSQL does not
+-- accept, is stored as two characters (`text.rs`). There are no foreign keys: a writer already holds the lock of the
+-- run, and a foreign key would be checked again for every step.
 
--- A run: what it said about itself, and its steps in numbers. The row is written anew with every step of the run, so
--- nothing that changes with a step may be indexed: then a new version stays in its page and touches no index.
--- That is why retention has a day instead of a time, which changes once a day, and why pages are filled to two thirds.
--- `version` counts the writes; a row that was just made has none, which is how it is told apart.
+-- A run with its description and the totals over its steps. The row is updated with every step, so columns that
+-- change with a step are not indexed: updates then stay in their page and touch no index (HOT). For this reason
+-- retention uses a day instead of a time, and pages are filled to two thirds. `version` counts the writes; it is 0 in
+-- a row that the current transaction has created.
 CREATE TABLE runs (
     id             bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     version        bigint NOT NULL DEFAULT 0,
@@ -61,7 +61,7 @@ CREATE INDEX runs_of_experiment ON runs (experiment_id, org, project, started_ms
 CREATE INDEX runs_of_codebase ON runs (org, project, codebase) WHERE codebase <> '';
 CREATE INDEX runs_by_silence ON runs (seen_day);
 
--- In which runs a monitor fired at least once.
+-- Runs in which a monitor fired at least once.
 CREATE TABLE fired_runs (
     org        text COLLATE "C" NOT NULL,
     monitor    text COLLATE "C" NOT NULL,
@@ -72,8 +72,8 @@ CREATE TABLE fired_runs (
 );
 CREATE INDEX fired_runs_of_run ON fired_runs (run);
 
--- A step; `run` is runs.id. Rows lie in the order they came in, so those that expire together lie together; a run is
--- read and deleted over the one index there is. Rows hardly ever change, which the last line tells the cleaner.
+-- A step; `run` is runs.id. Rows are stored in order of arrival, so rows that expire together are adjacent. Rows
+-- rarely change, hence the autovacuum settings.
 CREATE TABLE steps (
     run                 bigint NOT NULL,
     step_index          bigint NOT NULL,
@@ -108,8 +108,8 @@ CREATE TABLE steps (
     PRIMARY KEY (run, step_index)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.05);
 
--- What an organisation used on a day, in several rows that are added up when they are read: one row would make all
--- writers of an organisation wait for each other's commit. A row alone may be negative, the sum is not.
+-- Daily usage of an organisation, in several rows that are summed when read: with a single row, all writers of an
+-- organisation would wait for each other's commit. A single row may be negative, the sum is not.
 CREATE TABLE usage (
     org           text COLLATE "C" NOT NULL,
     day           bigint NOT NULL,
@@ -164,7 +164,7 @@ CREATE TABLE profiles (
     PRIMARY KEY (org, project, profile_id)
 );
 
--- Hashes only; a key itself is never kept.
+-- Only hashes; the key itself is not stored.
 CREATE TABLE keys (
     key_id     text COLLATE "C" NOT NULL PRIMARY KEY,
     name       text NOT NULL,
@@ -181,14 +181,14 @@ CREATE TABLE settings (
     value text NOT NULL
 );
 
--- What the search over runs looks in: id, task and agent's name, in small letters. Apart from the run, whose row is
--- written with every step.
+-- Text of the search over runs: id, task and agent name in lower case. Separate from the run, whose row is updated
+-- with every step.
 CREATE TABLE run_words (
     run  bigint NOT NULL PRIMARY KEY,
     text text COLLATE "C" NOT NULL
 );
 
--- What the gateway remembers of a conversation. It goes with its run.
+-- Gateway state of a conversation, deleted with its run.
 CREATE TABLE conversations (
     org    text COLLATE "C" NOT NULL,
     run_id text COLLATE "C" NOT NULL,

@@ -1,7 +1,7 @@
--- 0002: what the gateway remembers of a conversation between two of its requests.
+-- 0002: gateway state of conversations.
 --
--- `head` is the hash of the conversation up to its newest message: a request without a name is found again by it.
--- `state` is written and read by the gateway. A conversation goes with its run.
+-- `head` is the hash of the conversation up to its newest message, which identifies requests without a run id.
+-- `state` is opaque. A conversation is deleted with its run.
 CREATE TABLE conversations (
     org    TEXT    NOT NULL,
     run_id TEXT    NOT NULL,

@@ -1,7 +1,7 @@
--- 0004: what lists and sums ask for besides.
+-- 0004: columns and tables for lists and aggregates.
 --
--- `warn_steps` and `danger_steps` count the steps whose composite is worth a look (from 0.35) or a danger (from 0.6).
--- `key_name` is the name of the key that first told of the run.
+-- `warn_steps` and `danger_steps` count the steps with a composite from 0.35 and from 0.6. `key_name` is the name of
+-- the API key that reported the run first.
 ALTER TABLE runs ADD COLUMN warn_steps INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN danger_steps INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN key_name TEXT NOT NULL DEFAULT '';
@@ -13,7 +13,7 @@ WHERE score_peak >= 0.35;
 
 CREATE INDEX runs_of_key ON runs (org, key_name, started_ms, run_id) WHERE key_name <> '';
 
--- In which runs a pattern was shown, and on how many steps; a pattern is `tier:id`. Times and names are those of the
+-- Runs in which a pattern was shown, and on how many steps; a pattern is `tier:id`. Times and names are those of the
 -- run and never change.
 CREATE TABLE pattern_runs (
     org        TEXT    NOT NULL,
@@ -27,7 +27,7 @@ CREATE TABLE pattern_runs (
 
 CREATE INDEX pattern_runs_of_run ON pattern_runs (run);
 
--- The same for steps that were stored before: an injection that reads `[e1:id]` is a pattern.
+-- Backfill from stored steps: an injection of the form `[e1:id]` is a pattern.
 INSERT INTO pattern_runs (org, pattern, started_ms, run_id, run, steps)
     SELECT runs.org, substr(shown.value, 2, length(shown.value) - 2), runs.started_ms, runs.run_id, runs.id,
         count(DISTINCT steps.id)

@@ -1,6 +1,6 @@
--- 0005: what changed in the library, in order, so that a server reads only that.
+-- 0005: versions of the library, so that a server reads only the changes.
 --
--- Every pattern that is put or deleted takes the next version. Counting a use is no change.
+-- Every put or deletion of a pattern increases the version. Counting a use does not.
 CREATE TABLE library (version INTEGER NOT NULL);
 ALTER TABLE patterns ADD COLUMN version INTEGER NOT NULL DEFAULT 0;
 UPDATE patterns SET version = rowid;
@@ -8,7 +8,7 @@ INSERT INTO library (version) SELECT coalesce(max(version), 0) FROM patterns;
 CREATE INDEX patterns_by_version ON patterns (version);
 CREATE INDEX patterns_in_order ON patterns (tier, pattern_id, org);
 
--- The names of patterns that are no more.
+-- Deleted patterns.
 CREATE TABLE patterns_gone (
     org        TEXT    NOT NULL,
     tier       TEXT    NOT NULL,
@@ -18,7 +18,7 @@ CREATE TABLE patterns_gone (
 ) WITHOUT ROWID;
 CREATE INDEX patterns_gone_by_version ON patterns_gone (version);
 
--- A pattern that is replaced is inserted anew.
+-- A replaced pattern is inserted again.
 CREATE TRIGGER library_has_more AFTER INSERT ON patterns BEGIN
     UPDATE library SET version = version + 1;
     UPDATE patterns SET version = (SELECT version FROM library) WHERE rowid = new.rowid;

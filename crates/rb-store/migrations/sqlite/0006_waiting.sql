@@ -1,4 +1,4 @@
--- 0006: what people want to say to a run, until its next model call takes it along. It goes with its run.
+-- 0006: operator messages that the next model call of a run delivers; deleted with the run.
 CREATE TABLE waiting (
     org      TEXT    NOT NULL,
     run_id   TEXT    NOT NULL,

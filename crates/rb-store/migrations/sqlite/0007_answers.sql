@@ -1,7 +1,7 @@
--- 0007: conversations are found by their newest answer, too.
+-- 0007: lookup of conversations by their newest response.
 --
--- `answer` is the provider's name for it, where the provider keeps the conversation; `mark` is what it is known by in a
--- history that the client has rewritten. Conversations with a name have none of the three.
+-- `answer` is the provider's id of the response, if the provider stores the conversation; `mark` is its fingerprint
+-- for histories that the client has rewritten. All keys are empty for conversations with a run id.
 ALTER TABLE conversations ADD COLUMN answer TEXT NOT NULL DEFAULT '';
 ALTER TABLE conversations ADD COLUMN mark TEXT NOT NULL DEFAULT '';
 

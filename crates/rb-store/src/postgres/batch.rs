@@ -1,57 +1,60 @@
-//! One transaction for many callers: what their changes do to runs is worked out in memory and written together, the
-//! rest is done one by one.
+//! Transaction over the changes of many callers. Changes of runs are computed in memory and written together; all
+//! others are executed one by one.
 
-use super::fault::{Fault, Sql};
-use super::ledger::Ledger;
+use super::error::{DbError, Sql};
 use super::session::Session;
-use super::{findings, keys, load, patterns, profiles, put, runs, usage, waiting};
+use super::unit_of_work::UnitOfWork;
+use super::{findings, flush, keys, load, operator_messages, patterns, profiles, runs, usage};
 use crate::Change;
-use crate::numbers::{count_in, count_out};
+use crate::numeric::{count_from_db, count_to_db};
 
-/// How many rows each change of a call touched.
-pub(super) type Touched = Vec<u64>;
+/// Number of rows that each change of a call affected.
+pub(super) type RowsChanged = Vec<u64>;
 
-/// Makes the changes of all calls, or none. A call whose guard did not hold is left out, and has nothing in its place.
-pub(super) async fn transact(session: &Session, calls: &[&[Change]]) -> Sql<Vec<Option<Touched>>> {
+/// Applies the changes of all calls, or none. A call with a version conflict is skipped and has no result.
+pub(super) async fn transact(
+    session: &Session,
+    calls: &[&[Change]],
+) -> Sql<Vec<Option<RowsChanged>>> {
     let done = attempt(session, calls).await;
     if done.is_err() {
-        // A connection that is gone has rolled back by itself.
+        // A broken connection has rolled back already.
         let _ = session.batch("ROLLBACK").await;
     }
     done
 }
 
-async fn attempt(session: &Session, calls: &[&[Change]]) -> Sql<Vec<Option<Touched>>> {
+async fn attempt(session: &Session, calls: &[&[Change]]) -> Sql<Vec<Option<RowsChanged>>> {
     let changes: Vec<(usize, &Change)> = calls
         .iter()
         .enumerate()
         .flat_map(|(call, changes)| changes.iter().map(move |change| (call, change)))
         .collect();
-    let mut done: Vec<Option<Touched>> = calls.iter().map(|_| Some(Vec::new())).collect();
+    let mut done: Vec<Option<RowsChanged>> = calls.iter().map(|_| Some(Vec::new())).collect();
     let parts = parts(&changes);
     for (at, part) in parts.iter().enumerate() {
         let opening = if at == 0 { "BEGIN" } else { "" };
         let closing = if at + 1 == parts.len() { "COMMIT" } else { "" };
-        let mut ledger = load::read(session, opening, part).await?;
+        let mut unit = load::read(session, opening, part).await?;
         for (call, change) in *part {
             let Some(Some(touched)) = done.get_mut(*call) else { continue };
-            match fold(&mut ledger, change) {
-                Folded::Yes => touched.push(1),
-                Folded::No => touched.push(write(session, change).await?),
-                Folded::Guarded { holds: true } => touched.push(0),
-                // A guard stands first. If it does not, something of the call is done, and all is taken back.
-                Folded::Guarded { holds: false } if !touched.is_empty() => {
-                    return Err(Fault::Moved);
+            match apply(&mut unit, change) {
+                Applied::Yes => touched.push(1),
+                Applied::No => touched.push(write(session, change).await?),
+                Applied::Guarded { holds: true } => touched.push(0),
+                // Changes before the guard were applied, so the whole transaction must be rolled back.
+                Applied::Guarded { holds: false } if !touched.is_empty() => {
+                    return Err(DbError::VersionConflict);
                 }
-                Folded::Guarded { holds: false } => done[*call] = None,
+                Applied::Guarded { holds: false } => done[*call] = None,
             }
         }
-        Box::pin(put::write(session, ledger, closing)).await?;
+        Box::pin(flush::write(session, unit, closing)).await?;
     }
     Ok(done)
 }
 
-/// The changes in order, those apart that need what was put before to be written.
+/// Splits the changes into parts; a new part starts where earlier changes must have been written.
 fn parts<'p, 'a>(changes: &'p [(usize, &'a Change)]) -> Vec<&'p [(usize, &'a Change)]> {
     changes.chunk_by(|(_, one), (_, next)| comes_between(one) == comes_between(next)).collect()
 }
@@ -60,49 +63,49 @@ fn comes_between(change: &Change) -> bool {
     matches!(change, Change::DeleteRun(_) | Change::ExpireRuns { .. } | Change::SetUsage { .. })
 }
 
-enum Folded {
+enum Applied {
     Yes,
-    /// It is no matter of runs and their steps.
+    /// The change does not affect runs or steps.
     No,
     Guarded {
         holds: bool,
     },
 }
 
-/// Enters a change into the ledger, if it belongs there.
-fn fold<'a>(ledger: &mut Ledger<'a>, change: &'a Change) -> Folded {
+/// Applies a change to the unit of work, if it affects runs, steps or conversations.
+fn apply<'a>(unit: &mut UnitOfWork<'a>, change: &'a Change) -> Applied {
     match change {
-        Change::Expect { run, version } => {
-            let entry = ledger.runs.get(run);
-            let holds = entry.is_some_and(|entry| count_out(entry.version) == *version);
-            return Folded::Guarded { holds };
+        Change::ExpectVersion { run, version } => {
+            let entry = unit.runs.get(run);
+            let holds = entry.is_some_and(|entry| count_from_db(entry.version) == *version);
+            return Applied::Guarded { holds };
         }
         Change::StartRun(start) => {
-            if let Some(entry) = ledger.runs.get_mut(&start.run) {
+            if let Some(entry) = unit.runs.get_mut(&start.run) {
                 entry.start(start);
             }
         }
         Change::PutStep(step) => {
-            if let Some(entry) = ledger.runs.get_mut(&step.run) {
+            if let Some(entry) = unit.runs.get_mut(&step.run) {
                 entry.put(step);
             }
         }
         Change::AmendStep(step) => {
-            if let Some(entry) = ledger.runs.get_mut(&step.run) {
+            if let Some(entry) = unit.runs.get_mut(&step.run) {
                 entry.amend(step);
             }
         }
         Change::FinishRun { run, at_ms, outcome } => {
-            if let Some(entry) = ledger.runs.get_mut(run) {
+            if let Some(entry) = unit.runs.get_mut(run) {
                 entry.finish(outcome, *at_ms);
             }
         }
         Change::PutConversation(row) => {
-            ledger.conversations.insert(&row.run, row);
+            unit.conversations.insert(&row.run, row);
         }
         Change::SetVersion { run, version } => {
-            if let Some(entry) = ledger.runs.get_mut(run) {
-                entry.set_version(count_in(*version));
+            if let Some(entry) = unit.runs.get_mut(run) {
+                entry.set_version(count_to_db(*version));
             }
         }
         Change::DeleteRun(_)
@@ -120,14 +123,14 @@ fn fold<'a>(ledger: &mut Ledger<'a>, change: &'a Change) -> Folded {
         | Change::PutKey(_)
         | Change::RevokeKey { .. }
         | Change::PutSetting { .. }
-        | Change::PutWaiting(_)
-        | Change::TakeWaiting { .. }
-        | Change::ExpireWaiting { .. } => return Folded::No,
+        | Change::PutOperatorMessage(_)
+        | Change::TakeOperatorMessage { .. }
+        | Change::ExpireOperatorMessages { .. } => return Applied::No,
     }
-    Folded::Yes
+    Applied::Yes
 }
 
-/// Makes one change that is not about the sums of runs, and says how many rows it touched.
+/// Executes a change outside of the unit of work and returns the number of affected rows.
 async fn write(session: &Session, change: &Change) -> Sql<u64> {
     match change {
         Change::DeleteRun(run) => runs::delete(session, run).await,
@@ -155,11 +158,15 @@ async fn write(session: &Session, change: &Change) -> Sql<u64> {
         Change::PutKey(key) => keys::put(session, key).await,
         Change::RevokeKey { key_id, at_ms } => keys::revoke(session, key_id, *at_ms).await,
         Change::PutSetting { name, value } => keys::put_setting(session, name, value).await,
-        Change::PutWaiting(row) => waiting::put(session, row).await,
-        Change::TakeWaiting { run, words_id } => waiting::take(session, run, words_id).await,
-        Change::ExpireWaiting { before_ms } => waiting::expire(session, *before_ms).await,
-        // These are in the ledger.
-        Change::Expect { .. }
+        Change::PutOperatorMessage(row) => operator_messages::put(session, row).await,
+        Change::TakeOperatorMessage { run, message_id } => {
+            operator_messages::take(session, run, message_id).await
+        }
+        Change::ExpireOperatorMessages { before_ms } => {
+            operator_messages::expire(session, *before_ms).await
+        }
+        // Handled by the unit of work.
+        Change::ExpectVersion { .. }
         | Change::StartRun(_)
         | Change::PutStep(_)
         | Change::AmendStep(_)

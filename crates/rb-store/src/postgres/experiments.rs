@@ -1,13 +1,13 @@
-//! Experiments and their runs, from the sums of the runs alone.
+//! Experiments and their runs, read from the totals of runs.
 
 use tokio_postgres::Row;
 
-use super::fault::Sql;
+use super::error::Sql;
 use super::scope::Conditions;
 use super::session::Session;
 use super::text::{json, text, text_maybe};
-use crate::numbers::{count_out, nano_out};
-use crate::tally::by_model;
+use crate::numeric::{count_from_db, from_nano};
+use crate::run_totals::by_model;
 use crate::{ExperimentRun, Scope};
 
 pub(super) async fn names(session: &Session, scope: &Scope) -> Sql<Vec<(String, u64)>> {
@@ -18,13 +18,13 @@ pub(super) async fn names(session: &Session, scope: &Scope) -> Sql<Vec<(String, 
         conditions.sql()
     );
     let rows = session.select(&sql, &conditions.values()).await?;
-    let name = |row: &Row| Ok((text(row, "experiment_id")?, count_out(row.try_get("runs")?)));
+    let name = |row: &Row| Ok((text(row, "experiment_id")?, count_from_db(row.try_get("runs")?)));
     rows.iter().map(name).collect()
 }
 
 pub(super) async fn runs(session: &Session, scope: &Scope, id: &str) -> Sql<Vec<ExperimentRun>> {
     let mut conditions = Conditions::of(scope, "r");
-    // Said twice, so that the index that leaves out the runs of no experiment can be used.
+    // Redundant, but required for the partial index.
     conditions.add("r.experiment_id <> ''", []);
     conditions.add_text("r.experiment_id = ?", id);
     let sql = format!(
@@ -43,11 +43,11 @@ fn run(row: &Row) -> Sql<ExperimentRun> {
         outcome: text_maybe(row, "outcome")?,
         task_profile: text(row, "task_profile")?,
         started_ms: row.try_get("started_ms")?,
-        step_count: count_out(row.try_get("step_count")?),
-        score_sum: nano_out(row.try_get("score_nano")?),
+        step_count: count_from_db(row.try_get("step_count")?),
+        score_sum: from_nano(row.try_get("score_nano")?),
         score_peak: row.try_get("score_peak")?,
-        injected_steps: count_out(row.try_get("injected_steps")?),
-        fired_steps: count_out(row.try_get("fired_steps")?),
+        injected_steps: count_from_db(row.try_get("injected_steps")?),
+        fired_steps: count_from_db(row.try_get("fired_steps")?),
         by_model: by_model(text(row, "model")?, json(row, "models")?),
     })
 }

@@ -1,11 +1,11 @@
-//! What agents learned about codebases.
+//! Findings about codebases.
 
 use tokio_postgres::Row;
 
-use super::fault::Sql;
+use super::error::Sql;
 use super::scope::Conditions;
 use super::session::Session;
-use super::text::{TextIn, json, text};
+use super::text::{EncodedText, json, text};
 use crate::{FindingRow, Scope};
 
 pub(super) async fn put(session: &Session, finding: &FindingRow) -> Sql<u64> {
@@ -19,15 +19,15 @@ pub(super) async fn put(session: &Session, finding: &FindingRow) -> Sql<u64> {
         .execute(
             sql,
             &[
-                &TextIn::of(&finding.org),
-                &TextIn::of(&finding.codebase),
-                &TextIn::of(&finding.finding_id),
-                &TextIn::of(&finding.file_path),
-                &TextIn::of(&finding.finding_type),
+                &EncodedText::of(&finding.org),
+                &EncodedText::of(&finding.codebase),
+                &EncodedText::of(&finding.finding_id),
+                &EncodedText::of(&finding.file_path),
+                &EncodedText::of(&finding.finding_type),
                 &finding.created_ms,
                 &finding.updated_ms,
-                &TextIn::json(&finding.metadata)?,
-                &TextIn::of(&finding.content),
+                &EncodedText::json(&finding.metadata)?,
+                &EncodedText::of(&finding.content),
             ],
         )
         .await
@@ -35,7 +35,9 @@ pub(super) async fn put(session: &Session, finding: &FindingRow) -> Sql<u64> {
 
 pub(super) async fn delete(session: &Session, org: &str, codebase: &str, id: &str) -> Sql<u64> {
     let sql = "DELETE FROM findings WHERE org = $1 AND codebase = $2 AND finding_id = $3";
-    session.execute(sql, &[&TextIn::of(org), &TextIn::of(codebase), &TextIn::of(id)]).await
+    session
+        .execute(sql, &[&EncodedText::of(org), &EncodedText::of(codebase), &EncodedText::of(id)])
+        .await
 }
 
 pub(super) async fn invalidate(
@@ -44,29 +46,30 @@ pub(super) async fn invalidate(
     codebase: &str,
     file_paths: &[String],
 ) -> Sql<u64> {
-    let file_paths: Vec<TextIn<'_>> = file_paths.iter().map(|path| TextIn::of(path)).collect();
+    let file_paths: Vec<EncodedText<'_>> =
+        file_paths.iter().map(|path| EncodedText::of(path)).collect();
     let sql = "DELETE FROM findings WHERE org = $1 AND codebase = $2 AND file_path = ANY ($3)";
-    session.execute(sql, &[&TextIn::of(org), &TextIn::of(codebase), &file_paths]).await
+    session.execute(sql, &[&EncodedText::of(org), &EncodedText::of(codebase), &file_paths]).await
 }
 
 pub(super) async fn clear(session: &Session, org: &str, codebase: &str) -> Sql<u64> {
     let sql = "DELETE FROM findings WHERE org = $1 AND codebase = $2";
-    session.execute(sql, &[&TextIn::of(org), &TextIn::of(codebase)]).await
+    session.execute(sql, &[&EncodedText::of(org), &EncodedText::of(codebase)]).await
 }
 
 pub(super) async fn list(session: &Session, org: &str, codebase: &str) -> Sql<Vec<FindingRow>> {
     let sql =
         "SELECT * FROM findings WHERE org = $1 AND codebase = $2 ORDER BY created_ms, finding_id";
-    let rows = session.select(sql, &[&TextIn::of(org), &TextIn::of(codebase)]).await?;
+    let rows = session.select(sql, &[&EncodedText::of(org), &EncodedText::of(codebase)]).await?;
     rows.iter().map(finding).collect()
 }
 
-/// Findings belong to an organisation, so whoever is held to one project sees codebases by its runs alone.
+/// Lists codebases. Findings have no project, so a scope with a project includes only the codebases of its runs.
 pub(super) async fn codebases(session: &Session, scope: &Scope) -> Sql<Vec<String>> {
     let mut of_runs = Conditions::of(scope, "r");
     of_runs.add("r.codebase <> ''", []);
     let mut sql = format!("SELECT codebase FROM runs r {}", of_runs.sql());
-    // The same values serve both halves: without a project there is an organisation at most, as the first.
+    // Both halves use the same values: without a project, the organisation is the first and only one.
     if scope.project.is_none() {
         let own = if scope.org.is_some() { "WHERE f.org = $1" } else { "" };
         sql = format!("{sql} UNION SELECT codebase FROM findings f {own}");

@@ -1,14 +1,14 @@
-//! Keys, of which only the hash is kept, and settings.
+//! API keys, of which only the hash is stored, and settings.
 
 use tokio_postgres::Row;
 
-use super::fault::Sql;
+use super::error::Sql;
 use super::session::Session;
-use super::text::{TextIn, text};
+use super::text::{EncodedText, text};
 use crate::KeyRow;
 
 pub(super) async fn put(session: &Session, key: &KeyRow) -> Sql<u64> {
-    // By id, not by hash: two keys with one hash are a mistake that must not pass for a replacement.
+    // The conflict target is the id: a second key with the same hash must fail and not replace the first.
     let sql = "INSERT INTO keys (key_id, name, shown, hash, org, project, created_ms, revoked_ms)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
         ON CONFLICT (key_id) DO UPDATE SET name = excluded.name, shown = excluded.shown, hash = excluded.hash,
@@ -18,12 +18,12 @@ pub(super) async fn put(session: &Session, key: &KeyRow) -> Sql<u64> {
         .execute(
             sql,
             &[
-                &TextIn::of(&key.key_id),
-                &TextIn::of(&key.name),
-                &TextIn::of(&key.shown),
-                &TextIn::of(&key.hash),
-                &TextIn::of(&key.org),
-                &TextIn::of(&key.project),
+                &EncodedText::of(&key.key_id),
+                &EncodedText::of(&key.name),
+                &EncodedText::of(&key.shown),
+                &EncodedText::of(&key.hash),
+                &EncodedText::of(&key.org),
+                &EncodedText::of(&key.project),
                 &key.created_ms,
                 &key.revoked_ms,
             ],
@@ -33,7 +33,7 @@ pub(super) async fn put(session: &Session, key: &KeyRow) -> Sql<u64> {
 
 pub(super) async fn revoke(session: &Session, key_id: &str, at_ms: i64) -> Sql<u64> {
     let sql = "UPDATE keys SET revoked_ms = $2 WHERE key_id = $1 AND revoked_ms IS NULL";
-    session.execute(sql, &[&TextIn::of(key_id), &at_ms]).await
+    session.execute(sql, &[&EncodedText::of(key_id), &at_ms]).await
 }
 
 pub(super) async fn list(session: &Session) -> Sql<Vec<KeyRow>> {
@@ -42,7 +42,8 @@ pub(super) async fn list(session: &Session) -> Sql<Vec<KeyRow>> {
 }
 
 pub(super) async fn find(session: &Session, hash: &str) -> Sql<Option<KeyRow>> {
-    let rows = session.select("SELECT * FROM keys WHERE hash = $1", &[&TextIn::of(hash)]).await?;
+    let rows =
+        session.select("SELECT * FROM keys WHERE hash = $1", &[&EncodedText::of(hash)]).await?;
     rows.first().map(key).transpose()
 }
 
@@ -62,12 +63,12 @@ fn key(row: &Row) -> Sql<KeyRow> {
 pub(super) async fn put_setting(session: &Session, name: &str, value: &str) -> Sql<u64> {
     let sql = "INSERT INTO settings (name, value) VALUES ($1, $2)
         ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-    session.execute(sql, &[&TextIn::of(name), &TextIn::of(value)]).await
+    session.execute(sql, &[&EncodedText::of(name), &EncodedText::of(value)]).await
 }
 
 pub(super) async fn setting(session: &Session, name: &str) -> Sql<Option<String>> {
     let sql = "SELECT value FROM settings WHERE name = $1";
-    let rows = session.select(sql, &[&TextIn::of(name)]).await?;
+    let rows = session.select(sql, &[&EncodedText::of(name)]).await?;
     rows.first().map(|row| text(row, "value")).transpose()
 }
 

@@ -1,16 +1,16 @@
-//! Which runs a list shows, newest first.
+//! Lists of runs, newest first.
 
 use std::collections::BTreeMap;
 
 use tokio_postgres::Row;
 
-use super::fault::Sql;
+use super::error::Sql;
 use super::scope::{Conditions, Value};
 use super::session::Session;
 use super::steps::tokens;
-use super::text::{TextIn, json, text, text_maybe};
-use crate::numbers::{count_out, nano_out};
-use crate::said::class_number;
+use super::text::{EncodedText, json, text, text_maybe};
+use crate::numeric::{count_from_db, from_nano};
+use crate::run_metadata::class_number;
 use crate::{RunFilter, RunKey, RunRow, Scope};
 
 pub(super) async fn run(session: &Session, scope: &Scope, run_id: &str) -> Sql<Option<RunRow>> {
@@ -25,7 +25,7 @@ pub(super) async fn run(session: &Session, scope: &Scope, run_id: &str) -> Sql<O
 }
 
 pub(super) async fn runs(session: &Session, scope: &Scope, filter: &RunFilter) -> Sql<Vec<RunRow>> {
-    // Where a monitor or a pattern is asked for, its own list of runs leads; it is in the same order.
+    // With a monitor or pattern filter, its own table of runs is scanned, which has the same order.
     let (from, lead) = match (&filter.fired, &filter.pattern) {
         (Some(_), _) => ("fired_runs f JOIN runs r ON r.id = f.run", "f"),
         (None, Some(_)) => ("pattern_runs p JOIN runs r ON r.id = p.run", "p"),
@@ -44,7 +44,7 @@ pub(super) async fn runs(session: &Session, scope: &Scope, filter: &RunFilter) -
     session.select(&sql, &conditions.values()).await?.iter().map(row_of).collect()
 }
 
-/// Most servers have one organisation. Whoever may see all of them is helped by its indexes then.
+/// Replaces an unlimited scope by the only organisation, if there is just one, so that its indexes are used.
 async fn with_only_org(session: &Session, scope: &Scope) -> Sql<Scope> {
     if scope.org.is_some() {
         return Ok(scope.clone());
@@ -56,7 +56,7 @@ async fn with_only_org(session: &Session, scope: &Scope) -> Sql<Scope> {
     Ok(Scope { org, ..scope.clone() })
 }
 
-/// Everybody who has anything.
+/// Lists the organisations that have any rows.
 pub(super) async fn orgs(session: &Session) -> Sql<Vec<String>> {
     let sql = "SELECT org FROM runs UNION SELECT org FROM usage UNION SELECT org FROM findings
         UNION SELECT org FROM keys ORDER BY org";
@@ -89,7 +89,7 @@ fn conditions<'a>(
         }
     }
     if let Some(key_name) = &filter.key_name {
-        // The second line is for the index.
+        // The second condition is required for the partial index.
         conditions.add_text("r.key_name = ?", key_name);
         conditions.add("r.key_name <> ''", []);
     }
@@ -109,18 +109,18 @@ fn conditions<'a>(
         conditions.add_number(&format!("{lead}.started_ms < ?"), until_ms);
     }
     if let Some(after) = &filter.after {
-        // The first line is for the index, the second for runs that began in the same millisecond.
+        // The first condition is for the index, the second for runs that started in the same millisecond.
         conditions.add_number(&format!("{lead}.started_ms <= ?"), after.started_ms);
         let place: [Value<'a>; 3] = [
             Box::new(after.started_ms),
-            Box::new(TextIn::of(&after.run.org)),
-            Box::new(TextIn::of(&after.run.run_id)),
+            Box::new(EncodedText::of(&after.run.org)),
+            Box::new(EncodedText::of(&after.run.run_id)),
         ];
         let before = format!("({lead}.started_ms, {lead}.org, {lead}.run_id) < (?, ?, ?)");
         conditions.add(&before, place);
     }
     if !text.is_empty() {
-        let found = "strpos((SELECT w.text FROM run_words w WHERE w.run = r.id), ?) > 0";
+        let found = "strpos((SELECT w.text FROM run_search w WHERE w.run = r.id), ?) > 0";
         conditions.add_text(found, text);
     }
     conditions
@@ -131,7 +131,7 @@ fn row_of(row: &Row) -> Sql<RunRow> {
     let fired = monitors.into_iter().filter(|(_, counts)| counts[0] > 0);
     Ok(RunRow {
         run: RunKey { org: text(row, "org")?, run_id: text(row, "run_id")? },
-        version: count_out(row.try_get("version")?),
+        version: count_from_db(row.try_get("version")?),
         project: text(row, "project")?,
         agent_name: text(row, "agent_name")?,
         task: text(row, "task")?,
@@ -146,12 +146,12 @@ fn row_of(row: &Row) -> Sql<RunRow> {
         seen_ms: row.try_get("seen_ms")?,
         finished_ms: row.try_get("finished_ms")?,
         outcome: text_maybe(row, "outcome")?,
-        step_count: count_out(row.try_get("step_count")?),
-        score_sum: nano_out(row.try_get("score_nano")?),
+        step_count: count_from_db(row.try_get("step_count")?),
+        score_sum: from_nano(row.try_get("score_nano")?),
         score_peak: row.try_get("score_peak")?,
         tokens: tokens(row)?,
-        cost_usd: nano_out(row.try_get("cost_nano")?),
-        injected_steps: count_out(row.try_get("injected_steps")?),
-        fired: fired.map(|(name, counts)| (name, count_out(counts[0]))).collect(),
+        cost_usd: from_nano(row.try_get("cost_nano")?),
+        injected_steps: count_from_db(row.try_get("injected_steps")?),
+        fired: fired.map(|(name, counts)| (name, count_from_db(counts[0]))).collect(),
     })
 }

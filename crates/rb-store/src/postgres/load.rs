@@ -1,5 +1,5 @@
-//! Reads what a transaction is about to change, in one flight: makes the runs that are not there, locks all of them in
-//! the order of their names so that nobody waits in a circle, and reads them and the steps that will be replaced.
+//! Loads the runs of a transaction with pipelined statements: creates missing runs, locks all runs in order of their
+//! keys to prevent deadlocks, and reads them and the steps that will be replaced.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,47 +7,47 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio::try_join;
 use tokio_postgres::Row;
 
-use super::fault::Sql;
-use super::ledger::{Entry, Ledger, Said};
+use super::error::Sql;
 use super::session::{Session, Values};
-use super::text::{TextIn, json, text};
-use crate::numbers::{day, nano_in};
-use crate::tally::{Share, Tally, owned, shown, with_cost};
+use super::text::{EncodedText, json, text};
+use super::unit_of_work::{Entry, RunDescription, UnitOfWork};
+use crate::numeric::{day, to_nano};
+use crate::run_totals::{RunTotals, StepContribution, owned, shown, with_cost};
 use crate::{Change, RunKey};
 
-/// What is to be read of the runs that changes are about.
+/// Runs and steps that a list of changes needs.
 #[derive(Default)]
-struct Wanted<'a> {
-    runs: BTreeMap<&'a RunKey, First<'a>>,
+struct ReadSet<'a> {
+    runs: BTreeMap<&'a RunKey, FirstMention<'a>>,
 }
 
-/// The first that a transaction says about a run.
+/// First mention of a run in a transaction.
 #[derive(Default)]
-struct First<'a> {
+struct FirstMention<'a> {
     at_ms: Option<i64>,
-    /// Of a run that begins with a step.
+    /// Project of a run that is created by a step.
     project: &'a str,
     steps: BTreeSet<u32>,
-    says_more: bool,
+    has_start: bool,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> ReadSet<'a> {
     fn of(changes: &[(usize, &'a Change)]) -> Self {
-        let mut wanted = Self::default();
+        let mut read_set = Self::default();
         for (_, change) in changes {
             match *change {
-                Change::Expect { run, .. } | Change::SetVersion { run, .. } => {
-                    wanted.runs.entry(run).or_default();
+                Change::ExpectVersion { run, .. } | Change::SetVersion { run, .. } => {
+                    read_set.runs.entry(run).or_default();
                 }
                 Change::StartRun(start) => {
-                    wanted.first(&start.run, start.at_ms, "").says_more = true;
+                    read_set.first(&start.run, start.at_ms, "").has_start = true;
                 }
                 Change::PutStep(step) | Change::AmendStep(step) => {
-                    let first = wanted.first(&step.run, step.at_ms, &step.project);
+                    let first = read_set.first(&step.run, step.at_ms, &step.project);
                     first.steps.insert(step.step_index);
                 }
                 Change::FinishRun { run, at_ms, .. } => {
-                    wanted.first(run, *at_ms, "");
+                    read_set.first(run, *at_ms, "");
                 }
                 Change::DeleteRun(_)
                 | Change::SetUsage { .. }
@@ -65,15 +65,15 @@ impl<'a> Wanted<'a> {
                 | Change::RevokeKey { .. }
                 | Change::PutSetting { .. }
                 | Change::PutConversation(_)
-                | Change::PutWaiting(_)
-                | Change::TakeWaiting { .. }
-                | Change::ExpireWaiting { .. } => {}
+                | Change::PutOperatorMessage(_)
+                | Change::TakeOperatorMessage { .. }
+                | Change::ExpireOperatorMessages { .. } => {}
             }
         }
-        wanted
+        read_set
     }
 
-    fn first(&mut self, run: &'a RunKey, at_ms: i64, project: &'a str) -> &mut First<'a> {
+    fn first(&mut self, run: &'a RunKey, at_ms: i64, project: &'a str) -> &mut FirstMention<'a> {
         let first = self.runs.entry(run).or_default();
         if first.at_ms.is_none() {
             (first.at_ms, first.project) = (Some(at_ms), project);
@@ -82,71 +82,71 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Reads what changes are about; `opening` is sent first, in the same flight.
+/// Sends `opening` and loads the runs of the changes.
 pub(super) async fn read<'a>(
     session: &Session,
     opening: &str,
     changes: &[(usize, &'a Change)],
-) -> Sql<Ledger<'a>> {
-    let wanted = Wanted::of(changes);
-    if wanted.runs.is_empty() {
+) -> Sql<UnitOfWork<'a>> {
+    let read_set = ReadSet::of(changes);
+    if read_set.runs.is_empty() {
         session.batch(opening).await?;
-        return Ok(Ledger::default());
+        return Ok(UnitOfWork::default());
     }
-    let fetched = Arrays::of(&wanted).fetch(session, opening).await?;
+    let fetched = Arrays::of(&read_set).fetch(session, opening).await?;
     let mut entries: Vec<Entry<'a>> = fetched.heads.iter().map(entry).collect::<Sql<_>>()?;
     for row in &fetched.steps {
         if let Some(entry) = at(&mut entries, row)? {
             let step_index: i64 = row.try_get("step_index")?;
-            let share = (row.try_get("at_ms")?, share(row)?);
-            entry.shares.insert(u32::try_from(step_index).unwrap_or(u32::MAX), share);
+            let contribution = (row.try_get("at_ms")?, contribution(row)?);
+            entry.contributions.insert(u32::try_from(step_index).unwrap_or(u32::MAX), contribution);
         }
     }
-    for row in &fetched.said {
+    for row in &fetched.descriptions {
         if let Some(entry) = at(&mut entries, row)? {
-            entry.said = what_was_said(row)?;
+            entry.description = description(row)?;
         }
     }
-    let runs = wanted.runs.into_keys().zip(entries).collect();
-    Ok(Ledger { runs, conversations: BTreeMap::new() })
+    let runs = read_set.runs.into_keys().zip(entries).collect();
+    Ok(UnitOfWork { runs, conversations: BTreeMap::new() })
 }
 
-/// What is wanted as arrays, a place a run, in the order of their names.
+/// Parameters as arrays with an element per run, in order of their keys.
 struct Arrays<'w> {
-    orgs: Vec<TextIn<'w>>,
-    ids: Vec<TextIn<'w>>,
-    projects: Vec<TextIn<'w>>,
+    orgs: Vec<EncodedText<'w>>,
+    ids: Vec<EncodedText<'w>>,
+    projects: Vec<EncodedText<'w>>,
     times: Vec<i64>,
     days: Vec<i64>,
-    says_more: Vec<bool>,
-    /// Of each step, the place of its run, counted from one.
+    has_start: Vec<bool>,
+    /// For each step, the 1-based position of its run.
     places: Vec<i64>,
     indices: Vec<i64>,
 }
 
-/// What was there: a row a run, those of the steps that are there, and what those runs said that say more.
+/// Rows of all runs, of existing steps, and of the descriptions that are updated.
 struct Fetched {
     heads: Vec<Row>,
     steps: Vec<Row>,
-    said: Vec<Row>,
+    descriptions: Vec<Row>,
 }
 
 impl<'w> Arrays<'w> {
-    fn of(wanted: &Wanted<'w>) -> Self {
+    fn of(read_set: &ReadSet<'w>) -> Self {
         let (mut places, mut indices) = (Vec::new(), Vec::new());
-        for (place, first) in (1_i64..).zip(wanted.runs.values()) {
+        for (place, first) in (1_i64..).zip(read_set.runs.values()) {
             places.extend(first.steps.iter().map(|_| place));
             indices.extend(first.steps.iter().map(|index| i64::from(*index)));
         }
-        let firsts = || wanted.runs.values();
+        let firsts = || read_set.runs.values();
         let times: Vec<i64> = firsts().map(|first| first.at_ms.unwrap_or_default()).collect();
         Self {
-            orgs: wanted.runs.keys().map(|run| TextIn::of(&run.org)).collect(),
-            ids: wanted.runs.keys().map(|run| TextIn::of(&run.run_id)).collect(),
-            projects: firsts().map(|first| TextIn::of(first.project)).collect(),
+            orgs: read_set.runs.keys().map(|run| EncodedText::of(&run.org)).collect(),
+            ids: read_set.runs.keys().map(|run| EncodedText::of(&run.run_id)).collect(),
+            projects: firsts().map(|first| EncodedText::of(first.project)).collect(),
             days: times.iter().map(|at_ms| day(*at_ms)).collect(),
             times,
-            says_more: firsts().map(|first| first.says_more).collect(),
+            has_start: firsts().map(|first| first.has_start).collect(),
             places,
             indices,
         }
@@ -156,25 +156,25 @@ impl<'w> Arrays<'w> {
         let make = session.prepare(MAKE).await?;
         let heads = session.prepare(&heads_sql()).await?;
         let steps = session.prepare(&steps_sql()).await?;
-        let said = session.prepare(SAID).await?;
-        let Self { orgs, ids, projects, times, days, says_more, places, indices } = self;
+        let descriptions = session.prepare(DESCRIPTION).await?;
+        let Self { orgs, ids, projects, times, days, has_start, places, indices } = self;
         let to_make: Values<'_> = &[orgs, ids, projects, times, days];
         let of_runs: Values<'_> = &[orgs, ids];
         let of_steps: Values<'_> = &[orgs, ids, places, indices];
-        let of_said: Values<'_> = &[orgs, ids, says_more];
-        let ((), _, heads, steps, said) = try_join!(
+        let of_descriptions: Values<'_> = &[orgs, ids, has_start];
+        let ((), _, heads, steps, descriptions) = try_join!(
             biased; // sent in this order
             session.batch(opening),
             session.send(&make, to_make),
             session.ask(&heads, of_runs),
             session.ask(&steps, of_steps),
-            session.ask(&said, of_said),
+            session.ask(&descriptions, of_descriptions),
         )?;
-        Ok(Fetched { heads, steps, said })
+        Ok(Fetched { heads, steps, descriptions })
     }
 }
 
-/// Makes what is not there and locks what is; a row that is there gets no new version by it.
+/// Creates missing runs and locks existing ones without writing a new row version.
 const MAKE: &str = "INSERT INTO runs (org, run_id, project, started_ms, seen_ms, seen_day)
     SELECT org, run_id, project, at_ms, at_ms, day
     FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[])
@@ -186,7 +186,7 @@ fn heads_sql() -> String {
         "SELECT r.id, r.version, r.started_ms, r.seen_ms, r.experiment_id <> '' AS is_experiment, {}
         FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (org, run_id, place)
         JOIN runs r ON r.run_id = k.run_id AND r.org = k.org ORDER BY k.place",
-        Tally::COLUMNS
+        RunTotals::COLUMNS
     )
 }
 
@@ -197,16 +197,16 @@ fn steps_sql() -> String {
         JOIN unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (org, run_id, place) ON k.place = p.place
         JOIN runs r ON r.run_id = k.run_id AND r.org = k.org
         JOIN steps s ON s.run = r.id AND s.step_index = p.step_index",
-        Share::COLUMNS.split(", ").map(|column| format!("s.{}", column.trim())).collect::<Vec<_>>().join(", ")
+        StepContribution::COLUMNS.split(", ").map(|column| format!("s.{}", column.trim())).collect::<Vec<_>>().join(", ")
     )
 }
 
-const SAID: &str = "SELECT k.place, r.project, r.agent_name, r.task, r.model, r.framework, r.codebase,
+const DESCRIPTION: &str = "SELECT k.place, r.project, r.agent_name, r.task, r.model, r.framework, r.codebase,
         r.task_profile, r.parent, r.key_name, r.metadata
-    FROM unnest($1::text[], $2::text[], $3::bool[]) WITH ORDINALITY AS k (org, run_id, says_more, place)
-    JOIN runs r ON r.run_id = k.run_id AND r.org = k.org WHERE k.says_more";
+    FROM unnest($1::text[], $2::text[], $3::bool[]) WITH ORDINALITY AS k (org, run_id, has_start, place)
+    JOIN runs r ON r.run_id = k.run_id AND r.org = k.org WHERE k.has_start";
 
-/// The entry that a row is about.
+/// Returns the entry that a row belongs to.
 fn at<'e, 'a>(entries: &'e mut [Entry<'a>], row: &Row) -> Sql<Option<&'e mut Entry<'a>>> {
     let place: i64 = row.try_get("place")?;
     Ok(usize::try_from(place - 1).ok().and_then(|place| entries.get_mut(place)))
@@ -214,7 +214,7 @@ fn at<'e, 'a>(entries: &'e mut [Entry<'a>], row: &Row) -> Sql<Option<&'e mut Ent
 
 fn entry<'a>(row: &Row) -> Sql<Entry<'a>> {
     let version: i64 = row.try_get("version")?;
-    let tally = tally(row)?;
+    let totals = totals(row)?;
     let is_experiment = row.try_get("is_experiment")?;
     Ok(Entry {
         id: row.try_get("id")?,
@@ -224,15 +224,15 @@ fn entry<'a>(row: &Row) -> Sql<Entry<'a>> {
         seen_ms: row.try_get("seen_ms")?,
         is_experiment,
         was_experiment: is_experiment,
-        steps_before: tally.steps,
-        fired_before: tally.fired(),
-        tally,
+        steps_before: totals.steps,
+        fired_before: totals.fired(),
+        totals,
         ..Entry::default()
     })
 }
 
-fn tally(row: &Row) -> Sql<Tally> {
-    Ok(Tally {
+fn totals(row: &Row) -> Sql<RunTotals> {
+    Ok(RunTotals {
         steps: row.try_get("step_count")?,
         injected_steps: row.try_get("injected_steps")?,
         fired_steps: row.try_get("fired_steps")?,
@@ -240,16 +240,16 @@ fn tally(row: &Row) -> Sql<Tally> {
         danger_steps: row.try_get("danger_steps")?,
         score_nano: row.try_get("score_nano")?,
         score_peak: row.try_get("score_peak")?,
-        spent: with_cost(tokens(row)?, row.try_get("cost_nano")?),
+        tokens_and_cost: with_cost(tokens(row)?, row.try_get("cost_nano")?),
         monitors: json(row, "monitors")?,
         models: json(row, "models")?,
     })
 }
 
-fn share(row: &Row) -> Sql<Share<'static>> {
-    Ok(Share {
+fn contribution(row: &Row) -> Sql<StepContribution<'static>> {
+    Ok(StepContribution {
         score: row.try_get("total_score")?,
-        spent: with_cost(tokens(row)?, nano_in(row.try_get("cost_usd")?)),
+        tokens_and_cost: with_cost(tokens(row)?, to_nano(row.try_get("cost_usd")?)),
         injected: row.try_get("injected")?,
         model: Cow::Owned(text(row, "model")?),
         scores: Cow::Owned(json(row, "scores")?),
@@ -258,7 +258,7 @@ fn share(row: &Row) -> Sql<Share<'static>> {
     })
 }
 
-/// As they are stored: what is added and taken away are the same numbers.
+/// Reads the stored token counts.
 fn tokens(row: &Row) -> Sql<[i64; 5]> {
     Ok([
         row.try_get("tokens_total")?,
@@ -269,9 +269,9 @@ fn tokens(row: &Row) -> Sql<[i64; 5]> {
     ])
 }
 
-fn what_was_said(row: &Row) -> Sql<Said> {
-    Ok(Said {
-        is_fresh: false,
+fn description(row: &Row) -> Sql<RunDescription> {
+    Ok(RunDescription {
+        is_changed: false,
         project: text(row, "project")?,
         agent_name: text(row, "agent_name")?,
         task: text(row, "task")?,

@@ -1,67 +1,87 @@
-//! Brings a database to the schema this program knows, or says why it does not. Several nodes may try at once.
+//! Schema migration, safe to run on several nodes at the same time.
 
 use deadpool_postgres::Client;
 
-use super::fault::Fault;
-use crate::migration::Migration;
+use super::error::DbError;
+use crate::migration::{Migration, newest};
 use crate::{Result, StoreError};
 
-/// Every migration, oldest first. What was released is never changed.
-pub(super) const ALL: &[Migration] = &[
-    Migration { name: "first", sql: include_str!("../../migrations/postgres/0001_first.sql") },
-    Migration { name: "told", sql: include_str!("../../migrations/postgres/0002_told.sql") },
-    Migration { name: "reading", sql: include_str!("../../migrations/postgres/0003_reading.sql") },
-    Migration { name: "library", sql: include_str!("../../migrations/postgres/0004_library.sql") },
-    Migration { name: "waiting", sql: include_str!("../../migrations/postgres/0005_waiting.sql") },
-    Migration { name: "answers", sql: include_str!("../../migrations/postgres/0006_answers.sql") },
+/// All migrations, oldest first. A released migration never changes.
+pub(crate) const MIGRATIONS: &[Migration] = &[
+    Migration::new(1, "first", include_str!("../../migrations/postgres/0001_first.sql")),
+    Migration::new(4, "reading", include_str!("../../migrations/postgres/0004_reading.sql")),
+    Migration::new(5, "library", include_str!("../../migrations/postgres/0005_library.sql")),
+    Migration::new(6, "waiting", include_str!("../../migrations/postgres/0006_waiting.sql")),
+    Migration::new(7, "answers", include_str!("../../migrations/postgres/0007_answers.sql")),
+    Migration::new(
+        8,
+        "node_events",
+        include_str!("../../migrations/postgres/0008_node_events.sql"),
+    ),
+    Migration::new(
+        9,
+        "operator_messages",
+        include_str!("../../migrations/postgres/0009_operator_messages.sql"),
+    ),
+    Migration::new(10, "step_state", include_str!("../../migrations/postgres/0010_step_state.sql")),
 ];
 
-const DOING: &str = "bringing the database up to date";
+/// Renumbers a database that was migrated when PostgreSQL had its own numbers: 2 was `told`, and 3 to 6 were the
+/// migrations that are 4 to 7 today. Such a database is recognised by its second migration. `told` has no number any
+/// more, because migration 8 replaces its table.
+const RENUMBER: &str = "DO $$ BEGIN
+    IF EXISTS (SELECT FROM migrations WHERE version = 2 AND name = 'told') THEN
+        DELETE FROM migrations WHERE version = 2;
+        UPDATE migrations SET version = -version - 1 WHERE version BETWEEN 3 AND 6;
+        UPDATE migrations SET version = -version WHERE version < 0;
+    END IF;
+END $$";
 
-/// The lock that nodes hold while they do this: any number that nobody else uses, here the letters of our name.
+const OPERATION: &str = "migrating the database";
+
+/// Key of the advisory lock that serialises migrations; the letters `reasonbl`.
 const LOCK: i64 = 0x7265_6173_6F6E_626C;
 
-/// Applies what is missing, all of it or nothing. Whoever comes second waits, and then finds nothing to do.
+/// Applies the missing migrations in one transaction. Other nodes wait and then have nothing to do.
 pub(super) async fn migrate(client: &mut Client, migrations: &[Migration]) -> Result<()> {
-    let known = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
+    let known = newest(migrations);
     if version(client).await? == Some(known) {
         return Ok(());
     }
-    let failed = |error| Fault::Database(error).while_doing(DOING);
+    let failed = |error| DbError::Database(error).with_context(OPERATION);
     let transaction = client.transaction().await.map_err(failed)?;
-    // Another node may take longer than a lock is usually waited for; the lock goes with the transaction.
+    // A migration may take longer than the usual lock timeout. The lock is released with the transaction.
     let wait = format!(
         "SET LOCAL lock_timeout = '10min'; SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock({LOCK})"
     );
     transaction.batch_execute(&wait).await.map_err(failed)?;
     let found = match version(&transaction).await? {
-        Some(found) if found > known => return Err(StoreError::TooNew { found, known }),
-        Some(found) => found,
+        Some(_) => {
+            transaction.batch_execute(RENUMBER).await.map_err(failed)?;
+            version(&transaction).await?.unwrap_or_default()
+        }
         None => begin(&transaction).await?,
     };
-    for (version, migration) in (1..=known).zip(migrations).filter(|(at, _)| *at > found) {
-        let note = format!(
-            "INSERT INTO migrations (version, name) VALUES ({version}, '{}')",
-            migration.name
-        );
-        for sql in [migration.sql, note.as_str()] {
+    if found > known {
+        return Err(StoreError::TooNew { found, known });
+    }
+    for migration in migrations.iter().filter(|migration| migration.version > found) {
+        let Migration { version, name, sql } = migration;
+        let record = format!("INSERT INTO migrations (version, name) VALUES ({version}, '{name}')");
+        for sql in [*sql, record.as_str()] {
             transaction.batch_execute(sql).await.map_err(|error| StoreError::Failed {
-                doing: DOING,
-                cause: format!(
-                    "migration {version} ({}): {}",
-                    migration.name,
-                    Fault::Database(error)
-                ),
+                operation: OPERATION,
+                cause: format!("migration {version} ({name}): {}", DbError::Database(error)),
             })?;
         }
     }
     transaction.commit().await.map_err(failed)
 }
 
-/// The version of the schema, or none in a database that has none of ours.
+/// Returns the schema version; `None` for a schema without the table `migrations`.
 async fn version(client: &impl deadpool_postgres::GenericClient) -> Result<Option<u32>> {
-    let failed = |error| Fault::Database(error).while_doing(DOING);
-    // Not by `to_regclass`: that may remember from before the lock that there is no such table.
+    let failed = |error| DbError::Database(error).with_context(OPERATION);
+    // Not `to_regclass`, whose result may be cached from before the lock was acquired.
     let is_ours = "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = current_schema()
         AND tablename = 'migrations')";
     let is_ours: bool = client.query_one(is_ours, &[]).await.map_err(failed)?.get(0);
@@ -73,32 +93,19 @@ async fn version(client: &impl deadpool_postgres::GenericClient) -> Result<Optio
     Ok(Some(u32::try_from(newest).unwrap_or(u32::MAX)))
 }
 
-/// Prepares an empty schema; one that holds somebody else's tables is left alone.
+/// Creates the table `migrations` in an empty schema; refuses a schema with other tables.
 async fn begin(client: &impl deadpool_postgres::GenericClient) -> Result<u32> {
-    let failed = |error| Fault::Database(error).while_doing(DOING);
+    let failed = |error| DbError::Database(error).with_context(OPERATION);
     let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()";
     let tables: i64 = client.query_one(tables, &[]).await.map_err(failed)?.get(0);
     if tables > 0 {
         return Err(StoreError::Failed {
-            doing: DOING,
-            cause:
-                "the database holds the tables of another program: create one for us, or give the \
-                    user a schema of its own"
-                    .to_owned(),
+            operation: OPERATION,
+            cause: "the schema has tables of another program; use an empty database or schema"
+                .to_owned(),
         });
     }
     let table = "CREATE TABLE migrations (version bigint PRIMARY KEY, name text NOT NULL)";
     client.batch_execute(table).await.map_err(failed)?;
     Ok(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::migration::check_files;
-
-    #[test]
-    fn the_files_are_the_list() {
-        check_files("postgres", ALL);
-    }
 }

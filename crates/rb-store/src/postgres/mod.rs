@@ -1,63 +1,63 @@
-//! The database that many nodes share.
+//! PostgreSQL backend, for several nodes.
 //!
-//! **Layout.** `connect` makes two pools, for those who read and those who write. `writer` collects what waits into one
-//! transaction: `batch` goes through the changes, `load` reads and locks the runs they are about, `ledger` works out in
-//! memory what becomes of them, and `put` and `rows` write that as arrays, commit included, without waiting in between.
-//! Whatever the number of callers, a transaction costs two round trips and one wait for the disk.
-//! Each kind of row that is read has a file with its queries; `migrate` holds the schema together.
+//! **Layout.** `connect` creates a pool for readers and one for writers. `writer` collects queued requests into one
+//! transaction: `batch` iterates over the changes, `load` reads and locks the runs, `unit_of_work` computes their new
+//! state in memory, and `flush` and `rows` write it as arrays, pipelined with the commit. A transaction needs two
+//! round trips and one disk sync, whatever the number of requests. Each kind of row has a module with its queries,
+//! and `migrate` has the schema.
 //!
-//! **Many nodes.** Whoever changes a run holds the lock of its row from the first statement to the commit, and all
-//! locks are taken in the order of names. So the sums of a run are exact whoever writes, and nobody waits in a circle.
+//! **Concurrency.** A writer holds the row lock of each run from the first statement to the commit, and locks are
+//! acquired in order of keys. So totals are exact with any number of nodes, and there are no deadlocks.
 
-/// One transaction for many callers.
+/// Transaction over many requests.
 mod batch;
-/// From an address to connections.
+/// Connection pools.
 mod connect;
-/// What the gateway remembers.
+/// Gateway state of conversations.
 mod conversations;
+/// Error conversion.
+mod error;
 /// Experiments and their runs.
 mod experiments;
-/// What PostgreSQL complains about, in our words.
-mod fault;
-/// What agents learned about codebases.
+/// Findings about codebases.
 mod findings;
-/// How runs fare.
+/// Writes a unit of work.
+mod flush;
+/// Health of runs.
 mod health;
 /// Keys and settings.
 mod keys;
-/// What a transaction does to runs.
-mod ledger;
-/// Which runs a list shows.
+/// Lists of runs.
 mod lists;
-/// Runs and steps, read to be changed.
+/// Loads a unit of work.
 mod load;
-/// The schema and its versions.
+/// Schema migration.
 mod migrate;
-/// Guidance.
+/// Events between nodes.
+mod node_events;
+/// Operator messages.
+mod operator_messages;
+/// Patterns.
 mod patterns;
-/// Weights under a name.
+/// Profiles.
 mod profiles;
-/// What was changed, written.
-mod put;
-/// Rows of runs and steps, as arrays.
+/// Batched writes of runs and steps.
 mod rows;
-/// Runs go.
+/// Deletion of runs.
 mod runs;
-/// Whose rows a statement sees.
+/// SQL conditions of a scope.
 mod scope;
-/// A connection in use.
+/// Pooled connection with prepared statements.
 mod session;
-/// Steps are read.
+/// Steps.
 mod steps;
-/// Texts and JSON.
+/// Text and JSON columns.
 mod text;
-/// What nodes tell each other.
-mod told;
-/// What was used on which day.
+/// In-memory state of a transaction.
+mod unit_of_work;
+/// Daily usage.
 mod usage;
-/// What people want to say to runs.
-mod waiting;
-/// Those who write.
+/// Writer tasks.
 mod writer;
 
 use std::time::Duration;
@@ -67,31 +67,32 @@ use tokio::sync::mpsc;
 use tokio_postgres::Config;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use self::fault::{Fault, Sql};
+use self::error::{DbError, Sql};
+pub(crate) use self::migrate::MIGRATIONS;
 use self::session::Session;
 use self::writer::Writers;
 use crate::{
-    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, KnownBy, PatternChange,
-    PatternFilter, PatternRow, ProfileRow, Result, RunFilter, RunKey, RunRow, Scope, StepRow,
-    Store, UsageDay, WaitingRow,
+    Change, ConversationKey, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow,
+    OperatorMessageRow, PatternChange, PatternFilter, PatternRow, ProfileRow, Result, RunFilter,
+    RunKey, RunRow, Scope, StepRow, Store, UsageDay,
 };
 
-/// A read must be answered within this time.
-const READ_WITHIN: Duration = Duration::from_secs(30);
-/// Whether the database is there must be known sooner.
-const PING_WITHIN: Duration = Duration::from_secs(2);
+/// Timeout of a read.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// Timeout of a health check.
+const PING_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A store in PostgreSQL.
+/// Store in a PostgreSQL database.
 pub(crate) struct Postgres {
     readers: Pool,
     writers: Writers,
-    /// For the connection that signals of other nodes arrive on.
+    /// For the connection that receives notifications.
     config: Config,
     tls: MakeRustlsConnect,
 }
 
 impl Postgres {
-    /// Connects and brings the schema up to date.
+    /// Connects and migrates the schema.
     pub(crate) async fn open(url: &str) -> Result<Self> {
         let config = connect::address(url)?;
         let tls = connect::tls(&config)?;
@@ -99,11 +100,11 @@ impl Postgres {
         let mut first = writing
             .get()
             .await
-            .map_err(|error| Fault::Connection(error).while_doing("opening the database"))?;
-        migrate::migrate(&mut first, migrate::ALL).await?;
+            .map_err(|error| DbError::Connection(error).with_context("opening the database"))?;
+        migrate::migrate(&mut first, MIGRATIONS).await?;
         drop(first);
         Ok(Self {
-            readers: connect::pool(&config, &tls, connect::READERS)?,
+            readers: connect::pool(&config, &tls, connect::MAX_READERS)?,
             writers: Writers::start(&writing),
             config,
             tls,
@@ -112,11 +113,11 @@ impl Postgres {
 
     async fn read<T>(
         &self,
-        doing: &'static str,
+        operation: &'static str,
         query: impl AsyncFnOnce(&Session) -> Sql<T>,
     ) -> Result<T> {
-        let read = Session::with(&self.readers, READ_WITHIN, query).await;
-        read.map_err(|fault| fault.while_doing(doing))
+        let read = Session::with(&self.readers, READ_TIMEOUT, query).await;
+        read.map_err(|error| error.with_context(operation))
     }
 }
 
@@ -172,7 +173,7 @@ impl Store for Postgres {
     ) -> Result<Vec<(u64, PatternChange)>> {
         let query =
             async |session: &Session| patterns::changes(session, after_version, count_max).await;
-        self.read("reading changes of patterns", query).await
+        self.read("reading pattern changes", query).await
     }
 
     async fn findings(&self, org: &str, codebase: &str) -> Result<Vec<FindingRow>> {
@@ -228,34 +229,40 @@ impl Store for Postgres {
         self.read("reading a conversation", query).await
     }
 
-    async fn conversation_known_by(
+    async fn find_conversation(
         &self,
         org: &str,
-        by: KnownBy,
+        by: ConversationKey,
         any_of: &[String],
     ) -> Result<Option<String>> {
         let query =
-            async |session: &Session| conversations::known_by(session, org, by, any_of).await;
+            async |session: &Session| conversations::find_by_key(session, org, by, any_of).await;
         self.read("finding a conversation", query).await
     }
 
-    async fn waiting(&self, run: &RunKey) -> Result<Vec<WaitingRow>> {
-        self.read("reading what waits", async |session| waiting::list(session, run).await).await
+    async fn operator_messages(&self, run: &RunKey) -> Result<Vec<OperatorMessageRow>> {
+        self.read("reading operator messages", async |session| {
+            operator_messages::list(session, run).await
+        })
+        .await
     }
 
-    async fn runs_waited_for(&self, since_ms: i64) -> Result<Vec<RunKey>> {
-        self.read("listing what waits", async |session| waiting::runs(session, since_ms).await)
-            .await
+    async fn runs_with_messages(&self, since_ms: i64) -> Result<Vec<RunKey>> {
+        self.read("listing operator messages", async |session| {
+            operator_messages::runs(session, since_ms).await
+        })
+        .await
     }
 
-    async fn tell(&self, node: &str, messages: Vec<String>) -> Result<()> {
-        let query = async |session: &Session| told::tell(session, node, &messages).await;
-        self.read("telling other nodes", query).await
+    async fn publish(&self, node: &str, at_ms: i64, messages: Vec<String>) -> Result<()> {
+        let query =
+            async |session: &Session| node_events::publish(session, node, at_ms, &messages).await;
+        self.read("publishing events", query).await
     }
 
-    fn hear(&self, node: &str) -> Option<mpsc::Receiver<String>> {
+    fn subscribe(&self, node: &str) -> Option<mpsc::Receiver<String>> {
         let (config, tls) = (self.config.clone(), self.tls.clone());
-        Some(told::hear(self.readers.clone(), config, tls, node.to_owned()))
+        Some(node_events::subscribe(self.readers.clone(), config, tls, node.to_owned()))
     }
 
     fn is_shared(&self) -> bool {
@@ -264,7 +271,7 @@ impl Store for Postgres {
 
     async fn ping(&self) -> Result<()> {
         let query = async |session: &Session| session.batch("SELECT count(*) FROM keys").await;
-        let answered = Session::with(&self.readers, PING_WITHIN, query).await;
-        answered.map_err(|fault| fault.while_doing("asking the database"))
+        let answered = Session::with(&self.readers, PING_TIMEOUT, query).await;
+        answered.map_err(|error| error.with_context("checking the database"))
     }
 }

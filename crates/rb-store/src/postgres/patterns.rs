@@ -1,12 +1,12 @@
-//! Guidance: an organisation's own E1, and E2 and E3, which are everybody's.
+//! Guidance patterns: E1 of an organisation, E2 and E3 of all.
 
 use tokio_postgres::Row;
 
-use super::fault::Sql;
+use super::error::Sql;
 use super::scope::{Conditions, Value};
 use super::session::Session;
-use super::text::{TextIn, json, text, text_maybe};
-use crate::numbers::{amount, count_in, count_out};
+use super::text::{EncodedText, json, text, text_maybe};
+use crate::numeric::{amount, count_from_db, count_to_db};
 use crate::{PatternChange, PatternFilter, PatternRow, Scope};
 
 pub(super) async fn put(session: &Session, pattern: &PatternRow) -> Sql<u64> {
@@ -22,18 +22,18 @@ pub(super) async fn put(session: &Session, pattern: &PatternRow) -> Sql<u64> {
         .execute(
             sql,
             &[
-                &TextIn::of(&pattern.org),
-                &TextIn::of(&pattern.tier),
-                &TextIn::of(&pattern.pattern_id),
-                &TextIn::maybe(pattern.failure_type.as_deref()),
-                &TextIn::maybe(pattern.model_family.as_deref()),
-                &TextIn::maybe(pattern.source_trace_id.as_deref()),
+                &EncodedText::of(&pattern.org),
+                &EncodedText::of(&pattern.tier),
+                &EncodedText::of(&pattern.pattern_id),
+                &EncodedText::maybe(pattern.failure_type.as_deref()),
+                &EncodedText::maybe(pattern.model_family.as_deref()),
+                &EncodedText::maybe(pattern.source_trace_id.as_deref()),
                 &pattern.gate_threshold.map(amount),
-                &TextIn::of(&pattern.context),
-                &TextIn::json(&pattern.fields)?,
+                &EncodedText::of(&pattern.context),
+                &EncodedText::json(&pattern.fields)?,
                 &pattern.created_ms,
                 &pattern.updated_ms,
-                &count_in(pattern.uses),
+                &count_to_db(pattern.uses),
                 &pattern.used_ms,
             ],
         )
@@ -42,17 +42,19 @@ pub(super) async fn put(session: &Session, pattern: &PatternRow) -> Sql<u64> {
 
 pub(super) async fn delete(session: &Session, org: &str, tier: &str, id: &str) -> Sql<u64> {
     let sql = "DELETE FROM patterns WHERE org = $1 AND tier = $2 AND pattern_id = $3";
-    session.execute(sql, &[&TextIn::of(org), &TextIn::of(tier), &TextIn::of(id)]).await
+    session
+        .execute(sql, &[&EncodedText::of(org), &EncodedText::of(tier), &EncodedText::of(id)])
+        .await
 }
 
-/// Counts a use of each, named by organisation, tier and id; one that is named twice was used twice.
+/// Counts a use of each pattern, named by organisation, tier and id; repeated names count repeatedly.
 pub(super) async fn mark_used(
     session: &Session,
     used: &[(String, String, String)],
     at_ms: i64,
 ) -> Sql<u64> {
     let names = |part: fn(&(String, String, String)) -> &String| {
-        used.iter().map(|name| TextIn::of(part(name))).collect::<Vec<_>>()
+        used.iter().map(|name| EncodedText::of(part(name))).collect::<Vec<_>>()
     };
     let sql = "UPDATE patterns p SET uses = uses + u.times, used_ms = greatest(used_ms, $4)
         FROM (SELECT org, tier, id, count(*) AS times FROM unnest($1::text[], $2::text[], $3::text[])
@@ -73,15 +75,18 @@ pub(super) async fn list(
 ) -> Sql<Vec<PatternRow>> {
     let mut conditions = Conditions::default();
     if let Some(org) = &scope.org {
-        // A pattern that carries an organisation is that organisation's, whatever its tier says.
+        // A pattern with an organisation belongs to it regardless of its tier.
         conditions.add_text("(org = ? OR (org = '' AND tier <> 'e1'))", org);
     }
     if let Some(tier) = &filter.tier {
         conditions.add_text("tier = ?", tier);
     }
     if let Some((tier, id, org)) = &filter.after {
-        let place: [Value<'_>; 3] =
-            [Box::new(TextIn::of(tier)), Box::new(TextIn::of(id)), Box::new(TextIn::of(org))];
+        let place: [Value<'_>; 3] = [
+            Box::new(EncodedText::of(tier)),
+            Box::new(EncodedText::of(id)),
+            Box::new(EncodedText::of(org)),
+        ];
         conditions.add("(tier, pattern_id, org) > (?, ?, ?)", place);
     }
     let count = conditions.place(Box::new(i64::from(filter.count_max)));
@@ -99,18 +104,18 @@ pub(super) async fn find(
     id: &str,
 ) -> Sql<Option<PatternRow>> {
     let sql = "SELECT * FROM patterns WHERE org = $1 AND tier = $2 AND pattern_id = $3";
-    let name = [TextIn::of(org), TextIn::of(tier), TextIn::of(id)];
+    let name = [EncodedText::of(org), EncodedText::of(tier), EncodedText::of(id)];
     let rows = session.select(sql, &[&name[0], &name[1], &name[2]]).await?;
     rows.first().map(pattern).transpose()
 }
 
-/// One statement, so that nothing can happen between what was put and what is gone.
+/// Lists changes with a single statement, so that puts and deletions are read from one snapshot.
 pub(super) async fn changes(
     session: &Session,
     after_version: u64,
     count_max: u32,
 ) -> Sql<Vec<(u64, PatternChange)>> {
-    // Each half in its order and cut: else all that is newer is sorted for every page (a second at half a million).
+    // Each half is ordered and limited: otherwise all newer rows are sorted for every page (1 s at 500,000 rows).
     let page = format!("WHERE version > $1 ORDER BY version LIMIT {count_max}");
     let sql = format!(
         "(SELECT version, true AS is_there, org, tier, pattern_id, failure_type, model_family, source_trace_id,
@@ -119,7 +124,7 @@ pub(super) async fn changes(
         UNION ALL (SELECT version, false, org, tier, pattern_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
             NULL FROM patterns_gone {page}) ORDER BY version LIMIT {count_max}"
     );
-    let rows = session.select(&sql, &[&count_in(after_version)]).await?;
+    let rows = session.select(&sql, &[&count_to_db(after_version)]).await?;
     rows.iter().map(change).collect()
 }
 
@@ -130,7 +135,7 @@ fn change(row: &Row) -> Sql<(u64, PatternChange)> {
         let (org, tier) = (text(row, "org")?, text(row, "tier")?);
         PatternChange::Gone { org, tier, pattern_id: text(row, "pattern_id")? }
     };
-    Ok((count_out(row.try_get("version")?), change))
+    Ok((count_from_db(row.try_get("version")?), change))
 }
 
 fn pattern(row: &Row) -> Sql<PatternRow> {
@@ -146,7 +151,7 @@ fn pattern(row: &Row) -> Sql<PatternRow> {
         fields: json(row, "fields")?,
         created_ms: row.try_get("created_ms")?,
         updated_ms: row.try_get("updated_ms")?,
-        uses: count_out(row.try_get("uses")?),
+        uses: count_from_db(row.try_get("uses")?),
         used_ms: row.try_get("used_ms")?,
     })
 }

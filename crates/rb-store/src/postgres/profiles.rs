@@ -1,11 +1,11 @@
-//! Weights under a name, of an organisation or of one of its projects.
+//! Weight profiles of an organisation or a project.
 
 use tokio_postgres::Row;
 
-use super::fault::Sql;
+use super::error::Sql;
 use super::scope::Conditions;
 use super::session::Session;
-use super::text::{TextIn, json, text};
+use super::text::{EncodedText, json, text};
 use crate::{ProfileRow, Scope};
 
 pub(super) async fn put(session: &Session, profile: &ProfileRow) -> Sql<u64> {
@@ -18,12 +18,12 @@ pub(super) async fn put(session: &Session, profile: &ProfileRow) -> Sql<u64> {
         .execute(
             sql,
             &[
-                &TextIn::of(&profile.org),
-                &TextIn::of(&profile.project),
-                &TextIn::of(&profile.profile_id),
-                &TextIn::of(&profile.description),
-                &TextIn::json(&profile.weights)?,
-                &TextIn::json(&profile.extra)?,
+                &EncodedText::of(&profile.org),
+                &EncodedText::of(&profile.project),
+                &EncodedText::of(&profile.profile_id),
+                &EncodedText::of(&profile.description),
+                &EncodedText::json(&profile.weights)?,
+                &EncodedText::json(&profile.extra)?,
                 &profile.created_ms,
                 &profile.updated_ms,
             ],
@@ -33,7 +33,9 @@ pub(super) async fn put(session: &Session, profile: &ProfileRow) -> Sql<u64> {
 
 pub(super) async fn delete(session: &Session, org: &str, project: &str, id: &str) -> Sql<u64> {
     let sql = "DELETE FROM profiles WHERE org = $1 AND project = $2 AND profile_id = $3";
-    session.execute(sql, &[&TextIn::of(org), &TextIn::of(project), &TextIn::of(id)]).await
+    session
+        .execute(sql, &[&EncodedText::of(org), &EncodedText::of(project), &EncodedText::of(id)])
+        .await
 }
 
 pub(super) async fn list(session: &Session, scope: &Scope) -> Sql<Vec<ProfileRow>> {

@@ -1,33 +1,33 @@
-//! Rows of runs and steps on their way in, many a statement: an array a column.
+//! Batched writes of runs and steps: one statement per table with an array per column.
 
 use tokio_postgres::Statement;
 
-use super::fault::Sql;
-use super::ledger::Entry;
+use super::error::Sql;
 use super::session::Session;
-use super::text::TextIn;
-use crate::numbers::{amount, count_in, day};
-use crate::said::{class_number, search_text};
+use super::text::EncodedText;
+use super::unit_of_work::Entry;
+use crate::numeric::{amount, count_to_db, day};
+use crate::run_metadata::{class_number, search_text};
 use crate::{OutcomeClass, RunKey, StepRow};
 
-/// The runs that were touched, by name.
+/// Changed runs by key.
 type Runs<'a, 'b> = [(&'b RunKey, &'b Entry<'a>)];
 
-/// The statements, prepared: then sending one waits for nothing.
+/// Prepared statements, so that they can be pipelined.
 pub(super) struct Statements {
     steps: Statement,
     sums: Statement,
-    said: Statement,
-    words: Statement,
+    descriptions: Statement,
+    search_texts: Statement,
     ends: Statement,
     fired: Statement,
-    fired_no_more: Statement,
+    no_longer_fired: Statement,
     shown: Statement,
-    shown_no_more: Statement,
+    no_longer_shown: Statement,
 }
 
-/// The columns of a step and their types, in the order they are given.
-const STEP: [(&str, &str); 30] = [
+/// Columns of a step with their types, in order of the parameters.
+const STEP: [(&str, &str); 31] = [
     ("run", "bigint"),
     ("step_index", "bigint"),
     ("at_ms", "bigint"),
@@ -58,9 +58,10 @@ const STEP: [(&str, &str); 30] = [
     ("thought", "text"),
     ("action_input", "text"),
     ("observation", "text"),
+    ("state", "text"),
 ];
 
-/// What changes in a run's row with every step.
+/// Columns of a run that change with every step.
 const SUMS: [(&str, &str); 19] = [
     ("id", "bigint"),
     ("version", "bigint"),
@@ -83,8 +84,8 @@ const SUMS: [(&str, &str); 19] = [
     ("models", "text"),
 ];
 
-/// What a run says about itself.
-const SAID: [(&str, &str); 13] = [
+/// Columns of a run's description.
+const DESCRIPTION: [(&str, &str); 13] = [
     ("id", "bigint"),
     ("project", "text"),
     ("agent_name", "text"),
@@ -100,7 +101,7 @@ const SAID: [(&str, &str); 13] = [
     ("arm", "text"),
 ];
 
-/// `unnest($1::bigint[], …) AS u (run, …)`.
+/// Returns `unnest($1::bigint[], …) AS u (run, …)`.
 fn arrays(columns: &[(&str, &str)]) -> String {
     let given: Vec<String> =
         (1..).zip(columns).map(|(at, (_, ty))| format!("${at}::{ty}[]")).collect();
@@ -111,7 +112,7 @@ fn names(columns: &[(&str, &str)]) -> String {
     columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
-/// `a = from.a, …`.
+/// Returns `a = from.a, …`.
 fn sets(columns: &[(&str, &str)], from: &str) -> String {
     let set = |(name, _): &(&str, &str)| format!("{name} = {from}.{name}");
     columns.iter().map(set).collect::<Vec<_>>().join(", ")
@@ -134,7 +135,7 @@ impl Statements {
             sets(&STEP[2..], "excluded")
         );
         let put_words =
-            "INSERT INTO run_words (run, text) SELECT * FROM unnest($1::bigint[], $2::text[])
+            "INSERT INTO run_search (run, text) SELECT * FROM unnest($1::bigint[], $2::text[])
             ON CONFLICT (run) DO UPDATE SET text = excluded.text";
         let end = "UPDATE runs r SET outcome = u.outcome, outcome_class = u.class,
                 finished_ms = coalesce(r.finished_ms, u.at_ms)
@@ -155,13 +156,13 @@ impl Statements {
         Ok(Self {
             steps: session.prepare(&put_steps).await?,
             sums: session.prepare(&update_runs(&SUMS)).await?,
-            said: session.prepare(&update_runs(&SAID)).await?,
-            words: session.prepare(put_words).await?,
+            descriptions: session.prepare(&update_runs(&DESCRIPTION)).await?,
+            search_texts: session.prepare(put_words).await?,
             ends: session.prepare(end).await?,
             fired: session.prepare(fire).await?,
-            fired_no_more: session.prepare(forget).await?,
+            no_longer_fired: session.prepare(forget).await?,
             shown: session.prepare(show).await?,
-            shown_no_more: session.prepare(hide).await?,
+            no_longer_shown: session.prepare(hide).await?,
         })
     }
 
@@ -194,11 +195,11 @@ impl Statements {
                     &numbers(|step| step.at_ms),
                     &reals(|step| step.total_score),
                     &reals(|step| step.cost_usd),
-                    &numbers(|step| count_in(step.tokens.total)),
-                    &numbers(|step| count_in(step.tokens.input)),
-                    &numbers(|step| count_in(step.tokens.output)),
-                    &numbers(|step| count_in(step.tokens.cache_read)),
-                    &numbers(|step| count_in(step.tokens.cache_write)),
+                    &numbers(|step| count_to_db(step.tokens.total)),
+                    &numbers(|step| count_to_db(step.tokens.input)),
+                    &numbers(|step| count_to_db(step.tokens.output)),
+                    &numbers(|step| count_to_db(step.tokens.cache_read)),
+                    &numbers(|step| count_to_db(step.tokens.cache_write)),
                     &flags(StepRow::is_injected),
                     &flags(|step| step.is_error),
                     &flags(|step| step.input_is_structured),
@@ -219,6 +220,7 @@ impl Statements {
                     &texts(&steps, |step| &step.thought),
                     &maybe(&steps, |step| step.action_input.as_deref()),
                     &maybe(&steps, |step| step.observation.as_deref()),
+                    &texts(&steps, |step| &step.state),
                 ],
             )
             .await
@@ -231,15 +233,18 @@ impl Statements {
         let numbers = |part: fn(&Entry<'_>) -> i64| {
             runs.iter().map(|(_, entry)| part(entry)).collect::<Vec<i64>>()
         };
-        let spent =
-            |at: usize| runs.iter().map(|(_, entry)| entry.tally.spent[at]).collect::<Vec<i64>>();
-        let peaks: Vec<f64> = runs.iter().map(|(_, entry)| entry.tally.score_peak).collect();
+        let tokens_and_cost = |at: usize| {
+            runs.iter().map(|(_, entry)| entry.totals.tokens_and_cost[at]).collect::<Vec<i64>>()
+        };
+        let peaks: Vec<f64> = runs.iter().map(|(_, entry)| entry.totals.score_peak).collect();
         let monitors: Vec<_> = runs
             .iter()
-            .map(|(_, entry)| TextIn::json(&entry.tally.monitors))
+            .map(|(_, entry)| EncodedText::json(&entry.totals.monitors))
             .collect::<Sql<_>>()?;
-        let models: Vec<_> =
-            runs.iter().map(|(_, entry)| TextIn::json(&entry.tally.models)).collect::<Sql<_>>()?;
+        let models: Vec<_> = runs
+            .iter()
+            .map(|(_, entry)| EncodedText::json(&entry.totals.models))
+            .collect::<Sql<_>>()?;
         session
             .send(
                 &self.sums,
@@ -248,19 +253,19 @@ impl Statements {
                     &numbers(|entry| entry.version),
                     &numbers(|entry| entry.seen_ms),
                     &numbers(|entry| day(entry.seen_ms)),
-                    &numbers(|entry| entry.tally.steps),
-                    &numbers(|entry| entry.tally.injected_steps),
-                    &numbers(|entry| entry.tally.fired_steps),
-                    &numbers(|entry| entry.tally.warn_steps),
-                    &numbers(|entry| entry.tally.danger_steps),
-                    &numbers(|entry| entry.tally.score_nano),
+                    &numbers(|entry| entry.totals.steps),
+                    &numbers(|entry| entry.totals.injected_steps),
+                    &numbers(|entry| entry.totals.fired_steps),
+                    &numbers(|entry| entry.totals.warn_steps),
+                    &numbers(|entry| entry.totals.danger_steps),
+                    &numbers(|entry| entry.totals.score_nano),
                     &peaks,
-                    &spent(0),
-                    &spent(1),
-                    &spent(2),
-                    &spent(3),
-                    &spent(4),
-                    &spent(5),
+                    &tokens_and_cost(0),
+                    &tokens_and_cost(1),
+                    &tokens_and_cost(2),
+                    &tokens_and_cost(3),
+                    &tokens_and_cost(4),
+                    &tokens_and_cost(5),
                     &monitors,
                     &models,
                 ],
@@ -268,37 +273,43 @@ impl Statements {
             .await
     }
 
-    pub(super) async fn said(&self, session: &Session, runs: &Runs<'_, '_>) -> Sql<u64> {
-        let more: Vec<&Entry<'_>> =
-            runs.iter().map(|(_, entry)| *entry).filter(|entry| entry.said.is_fresh).collect();
+    pub(super) async fn descriptions(&self, session: &Session, runs: &Runs<'_, '_>) -> Sql<u64> {
+        let more: Vec<&Entry<'_>> = runs
+            .iter()
+            .map(|(_, entry)| *entry)
+            .filter(|entry| entry.description.is_changed)
+            .collect();
         if more.is_empty() {
             return Ok(0);
         }
         let texts = |part: for<'e> fn(&'e Entry<'_>) -> &'e String| {
-            more.iter().map(|entry| TextIn::of(part(entry))).collect::<Vec<_>>()
+            more.iter().map(|entry| EncodedText::of(part(entry))).collect::<Vec<_>>()
         };
         let ids: Vec<i64> = more.iter().map(|entry| entry.id).collect();
-        let metadata: Vec<_> =
-            more.iter().map(|entry| TextIn::json(&entry.said.metadata)).collect::<Sql<_>>()?;
+        let metadata: Vec<_> = more
+            .iter()
+            .map(|entry| EncodedText::json(&entry.description.metadata))
+            .collect::<Sql<_>>()?;
         let experiments: Vec<String> =
-            more.iter().map(|entry| entry.said.experiment_id()).collect();
-        let arms: Vec<String> = more.iter().map(|entry| entry.said.arm()).collect();
-        let experiments: Vec<TextIn<'_>> = experiments.iter().map(|id| TextIn::of(id)).collect();
-        let arms: Vec<TextIn<'_>> = arms.iter().map(|arm| TextIn::of(arm)).collect();
+            more.iter().map(|entry| entry.description.experiment_id()).collect();
+        let arms: Vec<String> = more.iter().map(|entry| entry.description.arm()).collect();
+        let experiments: Vec<EncodedText<'_>> =
+            experiments.iter().map(|id| EncodedText::of(id)).collect();
+        let arms: Vec<EncodedText<'_>> = arms.iter().map(|arm| EncodedText::of(arm)).collect();
         session
             .send(
-                &self.said,
+                &self.descriptions,
                 &[
                     &ids,
-                    &texts(|entry| &entry.said.project),
-                    &texts(|entry| &entry.said.agent_name),
-                    &texts(|entry| &entry.said.task),
-                    &texts(|entry| &entry.said.model),
-                    &texts(|entry| &entry.said.framework),
-                    &texts(|entry| &entry.said.codebase),
-                    &texts(|entry| &entry.said.task_profile),
-                    &texts(|entry| &entry.said.parent),
-                    &texts(|entry| &entry.said.key_name),
+                    &texts(|entry| &entry.description.project),
+                    &texts(|entry| &entry.description.agent_name),
+                    &texts(|entry| &entry.description.task),
+                    &texts(|entry| &entry.description.model),
+                    &texts(|entry| &entry.description.framework),
+                    &texts(|entry| &entry.description.codebase),
+                    &texts(|entry| &entry.description.task_profile),
+                    &texts(|entry| &entry.description.parent),
+                    &texts(|entry| &entry.description.key_name),
                     &metadata,
                     &experiments,
                     &arms,
@@ -307,21 +318,22 @@ impl Statements {
             .await
     }
 
-    /// What the search looks in, of runs that are new or say more.
-    pub(super) async fn words(&self, session: &Session, runs: &Runs<'_, '_>) -> Sql<u64> {
+    /// Writes the search text of new runs and of those with a changed description.
+    pub(super) async fn search_texts(&self, session: &Session, runs: &Runs<'_, '_>) -> Sql<u64> {
         let (ids, words): (Vec<i64>, Vec<String>) = runs
             .iter()
-            .filter(|(_, entry)| entry.is_new() || entry.said.is_fresh)
+            .filter(|(_, entry)| entry.is_new() || entry.description.is_changed)
             .map(|(run, entry)| {
-                let said = &entry.said;
-                (entry.id, search_text(&run.run_id, &said.agent_name, &said.task))
+                let description = &entry.description;
+                (entry.id, search_text(&run.run_id, &description.agent_name, &description.task))
             })
             .unzip();
         if ids.is_empty() {
             return Ok(0);
         }
-        let words: Vec<TextIn<'_>> = words.iter().map(|words| TextIn::of(words)).collect();
-        session.send(&self.words, &[&ids, &words]).await
+        let words: Vec<EncodedText<'_>> =
+            words.iter().map(|words| EncodedText::of(words)).collect();
+        session.send(&self.search_texts, &[&ids, &words]).await
     }
 
     pub(super) async fn ends(&self, session: &Session, runs: &Runs<'_, '_>) -> Sql<u64> {
@@ -333,8 +345,8 @@ impl Statements {
             return Ok(0);
         }
         let ids: Vec<i64> = ended.iter().map(|(id, ..)| *id).collect();
-        let outcomes: Vec<TextIn<'_>> =
-            ended.iter().map(|(_, outcome, _)| TextIn::of(outcome)).collect();
+        let outcomes: Vec<EncodedText<'_>> =
+            ended.iter().map(|(_, outcome, _)| EncodedText::of(outcome)).collect();
         let classes: Vec<i64> = ended
             .iter()
             .map(|(_, outcome, _)| class_number(OutcomeClass::of(Some(outcome))))
@@ -343,12 +355,12 @@ impl Statements {
         session.send(&self.ends, &[&ids, &outcomes, &classes, &times]).await
     }
 
-    /// Monitors that fired for the first time in a run.
+    /// Inserts the monitors that fired in a run for the first time.
     pub(super) async fn fired(&self, session: &Session, runs: &Runs<'_, '_>) -> Sql<u64> {
         let first: Vec<(&RunKey, &Entry<'_>, String)> = runs
             .iter()
             .flat_map(|(run, entry)| {
-                let fired = entry.tally.fired();
+                let fired = entry.totals.fired();
                 let new: Vec<String> = fired.difference(&entry.fired_before).cloned().collect();
                 new.into_iter().map(|monitor| (*run, *entry, monitor))
             })
@@ -356,22 +368,23 @@ impl Statements {
         if first.is_empty() {
             return Ok(0);
         }
-        let orgs: Vec<TextIn<'_>> = first.iter().map(|(run, ..)| TextIn::of(&run.org)).collect();
-        let monitors: Vec<TextIn<'_>> =
-            first.iter().map(|(.., monitor)| TextIn::of(monitor)).collect();
+        let orgs: Vec<EncodedText<'_>> =
+            first.iter().map(|(run, ..)| EncodedText::of(&run.org)).collect();
+        let monitors: Vec<EncodedText<'_>> =
+            first.iter().map(|(.., monitor)| EncodedText::of(monitor)).collect();
         let times: Vec<i64> = first.iter().map(|(_, entry, _)| entry.started_ms).collect();
-        let names: Vec<TextIn<'_>> =
-            first.iter().map(|(run, ..)| TextIn::of(&run.run_id)).collect();
+        let names: Vec<EncodedText<'_>> =
+            first.iter().map(|(run, ..)| EncodedText::of(&run.run_id)).collect();
         let ids: Vec<i64> = first.iter().map(|(_, entry, _)| entry.id).collect();
         session.send(&self.fired, &[&orgs, &monitors, &times, &names, &ids]).await
     }
 
-    /// Monitors that have fired on no step of a run any more.
-    pub(super) async fn fired_no_more(&self, session: &Session, runs: &Runs<'_, '_>) -> Sql<u64> {
+    /// Deletes the monitors that no longer fired on any step of a run.
+    pub(super) async fn no_longer_fired(&self, session: &Session, runs: &Runs<'_, '_>) -> Sql<u64> {
         let (ids, monitors): (Vec<i64>, Vec<String>) = runs
             .iter()
             .flat_map(|(_, entry)| {
-                let fired = entry.tally.fired();
+                let fired = entry.totals.fired();
                 let gone: Vec<String> = entry.fired_before.difference(&fired).cloned().collect();
                 gone.into_iter().map(|monitor| (entry.id, monitor))
             })
@@ -379,11 +392,12 @@ impl Statements {
         if ids.is_empty() {
             return Ok(0);
         }
-        let monitors: Vec<TextIn<'_>> = monitors.iter().map(|name| TextIn::of(name)).collect();
-        session.send(&self.fired_no_more, &[&ids, &monitors]).await
+        let monitors: Vec<EncodedText<'_>> =
+            monitors.iter().map(|name| EncodedText::of(name)).collect();
+        session.send(&self.no_longer_fired, &[&ids, &monitors]).await
     }
 
-    /// Patterns that are shown on more or fewer steps of a run than before.
+    /// Updates the number of steps on which patterns are shown.
     pub(super) async fn shown(&self, session: &Session, runs: &Runs<'_, '_>) -> Sql<u64> {
         let moved: Vec<(&RunKey, &Entry<'_>, &String, i64)> = runs
             .iter()
@@ -395,33 +409,34 @@ impl Statements {
         if moved.is_empty() {
             return Ok(0);
         }
-        let orgs: Vec<TextIn<'_>> = moved.iter().map(|(run, ..)| TextIn::of(&run.org)).collect();
-        let patterns: Vec<TextIn<'_>> =
-            moved.iter().map(|(_, _, pattern, _)| TextIn::of(pattern)).collect();
+        let orgs: Vec<EncodedText<'_>> =
+            moved.iter().map(|(run, ..)| EncodedText::of(&run.org)).collect();
+        let patterns: Vec<EncodedText<'_>> =
+            moved.iter().map(|(_, _, pattern, _)| EncodedText::of(pattern)).collect();
         let times: Vec<i64> = moved.iter().map(|(_, entry, ..)| entry.started_ms).collect();
-        let names: Vec<TextIn<'_>> =
-            moved.iter().map(|(run, ..)| TextIn::of(&run.run_id)).collect();
+        let names: Vec<EncodedText<'_>> =
+            moved.iter().map(|(run, ..)| EncodedText::of(&run.run_id)).collect();
         let ids: Vec<i64> = moved.iter().map(|(_, entry, ..)| entry.id).collect();
         let steps: Vec<i64> = moved.iter().map(|(.., steps)| *steps).collect();
         session.send(&self.shown, &[&orgs, &patterns, &times, &names, &ids, &steps]).await
     }
 
-    /// Patterns that may be shown on no step of a run any more.
-    pub(super) async fn shown_no_more(&self, session: &Session, runs: &Runs<'_, '_>) -> Sql<u64> {
-        let (ids, patterns): (Vec<i64>, Vec<TextIn<'_>>) = runs
+    /// Deletes the patterns that are no longer shown on any step of a run.
+    pub(super) async fn no_longer_shown(&self, session: &Session, runs: &Runs<'_, '_>) -> Sql<u64> {
+        let (ids, patterns): (Vec<i64>, Vec<EncodedText<'_>>) = runs
             .iter()
             .flat_map(|(_, entry)| entry.shown.iter().map(|shown| (entry.id, shown)))
             .filter(|(_, (_, steps))| **steps < 0)
-            .map(|(id, (pattern, _))| (id, TextIn::of(pattern)))
+            .map(|(id, (pattern, _))| (id, EncodedText::of(pattern)))
             .unzip();
         if ids.is_empty() {
             return Ok(0);
         }
-        session.send(&self.shown_no_more, &[&ids, &patterns]).await
+        session.send(&self.no_longer_shown, &[&ids, &patterns]).await
     }
 }
 
-/// The lists and maps of a step, as they are stored.
+/// JSON columns of a step.
 struct Lists {
     scores: Json,
     fired: Json,
@@ -433,21 +448,21 @@ struct Lists {
     metadata: Json,
 }
 
-type Json = Option<TextIn<'static>>;
+type Json = Option<EncodedText<'static>>;
 
 impl Lists {
     fn of(step: &StepRow) -> Sql<Self> {
         let mut scores = step.scores.clone();
         scores.retain(|_, score| score.is_finite());
         Ok(Self {
-            scores: TextIn::json(&scores)?,
-            fired: TextIn::json(&step.fired)?,
-            monitors_fired: TextIn::json(&step.monitors_fired)?,
-            injection_sources: TextIn::json(&step.injection_sources)?,
-            injections: TextIn::json(&step.injections)?,
-            intervention_texts: TextIn::json(&step.intervention_texts)?,
-            evidence: TextIn::json(&step.evidence)?,
-            metadata: TextIn::json(&step.metadata)?,
+            scores: EncodedText::json(&scores)?,
+            fired: EncodedText::json(&step.fired)?,
+            monitors_fired: EncodedText::json(&step.monitors_fired)?,
+            injection_sources: EncodedText::json(&step.injection_sources)?,
+            injections: EncodedText::json(&step.injections)?,
+            intervention_texts: EncodedText::json(&step.intervention_texts)?,
+            evidence: EncodedText::json(&step.evidence)?,
+            metadata: EncodedText::json(&step.metadata)?,
         })
     }
 }
@@ -456,13 +471,13 @@ fn column(lists: &[Lists], part: for<'l> fn(&'l Lists) -> &'l Json) -> Vec<&Json
     lists.iter().map(part).collect()
 }
 
-fn texts<'a>(steps: &[(i64, &'a StepRow)], part: fn(&StepRow) -> &String) -> Vec<TextIn<'a>> {
-    steps.iter().map(|(_, step)| TextIn::of(part(step))).collect()
+fn texts<'a>(steps: &[(i64, &'a StepRow)], part: fn(&StepRow) -> &String) -> Vec<EncodedText<'a>> {
+    steps.iter().map(|(_, step)| EncodedText::of(part(step))).collect()
 }
 
 fn maybe<'a>(
     steps: &[(i64, &'a StepRow)],
     part: fn(&StepRow) -> Option<&str>,
-) -> Vec<Option<TextIn<'a>>> {
-    steps.iter().map(|(_, step)| TextIn::maybe(part(step))).collect()
+) -> Vec<Option<EncodedText<'a>>> {
+    steps.iter().map(|(_, step)| EncodedText::maybe(part(step))).collect()
 }

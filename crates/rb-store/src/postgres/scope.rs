@@ -1,14 +1,14 @@
-//! Whose rows a statement sees: the one place that turns a `Scope` into SQL.
+//! SQL conditions of a scope.
 
 use tokio_postgres::types::ToSql;
 
-use super::text::TextIn;
+use super::text::EncodedText;
 use crate::Scope;
 
-/// A value that a condition asks for.
+/// Value of a condition.
 pub(super) type Value<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 
-/// The conditions of a query and the values they ask for, in order.
+/// Conditions of a query and their values in order.
 #[derive(Default)]
 pub(super) struct Conditions<'a> {
     sql: String,
@@ -16,15 +16,15 @@ pub(super) struct Conditions<'a> {
 }
 
 impl<'a> Conditions<'a> {
-    /// Rows of the scope alone; `table` is the name that has `org` and `project` in the query.
+    /// Returns the conditions of a scope; `table` is the alias of the table with `org` and `project`.
     pub(super) fn of(scope: &'a Scope, table: &str) -> Self {
         let mut conditions = Self::default();
-        conditions.see(scope, table);
+        conditions.add_scope(scope, table);
         conditions
     }
 
-    /// Adds the conditions of a scope to those there are.
-    pub(super) fn see(&mut self, scope: &'a Scope, table: &str) {
+    /// Adds the conditions of a scope.
+    pub(super) fn add_scope(&mut self, scope: &'a Scope, table: &str) {
         if let Some(org) = &scope.org {
             self.add_text(&format!("{table}.org = ?"), org);
         }
@@ -34,14 +34,14 @@ impl<'a> Conditions<'a> {
     }
 
     pub(super) fn add_text(&mut self, sql: &str, text: &'a str) {
-        self.add(sql, [Box::new(TextIn::of(text)) as Value<'a>]);
+        self.add(sql, [Box::new(EncodedText::of(text)) as Value<'a>]);
     }
 
     pub(super) fn add_number(&mut self, sql: &str, number: i64) {
         self.add(sql, [Box::new(number) as Value<'a>]);
     }
 
-    /// A condition; each `?` in it takes the next value.
+    /// Adds a condition; each `?` in it refers to the next value.
     pub(super) fn add(&mut self, sql: &str, values: impl IntoIterator<Item = Value<'a>>) {
         self.sql.push_str(if self.sql.is_empty() { "WHERE " } else { " AND " });
         let mut values = values.into_iter();
@@ -56,18 +56,18 @@ impl<'a> Conditions<'a> {
         }
     }
 
-    /// Takes a value that is used outside of the conditions, and says how it is referred to.
+    /// Adds a value that is used outside of the conditions and returns its placeholder.
     pub(super) fn place(&mut self, value: Value<'a>) -> String {
         self.values.push(value);
         format!("${}", self.values.len())
     }
 
-    /// `WHERE …`, or nothing.
+    /// Returns `WHERE …`, or an empty string.
     pub(super) fn sql(&self) -> &str {
         &self.sql
     }
 
-    /// What the statement is executed with.
+    /// Returns the values of the statement.
     pub(super) fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
         self.values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect()
     }

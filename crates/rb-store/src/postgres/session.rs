@@ -1,4 +1,4 @@
-//! A connection in somebody's hands: statements are prepared once and stay prepared.
+//! Pooled connection with cached prepared statements.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use deadpool_postgres::{Client, Object, Pool};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, RowStream, Statement};
 
-use super::fault::{Fault, Sql};
+use super::error::{DbError, Sql};
 
-/// What statements are executed with.
+/// Parameters of a statement.
 pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// A connection of a pool, which goes back when this is dropped.
+/// Pooled connection, returned to the pool on drop.
 pub(super) struct Session {
     client: Client,
 }
@@ -21,52 +21,52 @@ impl Session {
         Ok(Self { client: pool.get().await? })
     }
 
-    /// Does something with a connection of the pool, for at most `within`. A connection that did not answer in time is
-    /// closed: nobody knows what it is still doing.
+    /// Runs `work` with a connection of the pool. A connection that exceeds the timeout is closed, since its state is
+    /// unknown.
     pub(super) async fn with<T>(
         pool: &Pool,
-        within: Duration,
+        timeout: Duration,
         work: impl AsyncFnOnce(&Self) -> Sql<T>,
     ) -> Sql<T> {
         let session = Self::of(pool).await?;
-        if let Ok(done) = tokio::time::timeout(within, work(&session)).await {
+        if let Ok(done) = tokio::time::timeout(timeout, work(&session)).await {
             return done;
         }
         drop(Object::take(session.client));
-        Err(Fault::Late(within.as_secs()))
+        Err(DbError::TimedOut(timeout.as_secs()))
     }
 
-    /// Statements without values, one after the other.
+    /// Executes statements without parameters in sequence.
     pub(super) async fn batch(&self, sql: &str) -> Sql<()> {
         Ok(self.client.batch_execute(sql).await?)
     }
 
-    /// Prepares a statement, so that sending it later does not wait: what is sent together arrives in order.
+    /// Prepares a statement. A prepared statement is sent without awaiting a response, so it can be pipelined.
     pub(super) async fn prepare(&self, sql: &str) -> Sql<Statement> {
         Ok(self.client.prepare_cached(sql).await?)
     }
 
-    /// Sends a prepared statement and says how many rows it touched.
+    /// Executes a prepared statement and returns the number of affected rows.
     pub(super) async fn send(&self, statement: &Statement, values: Values<'_>) -> Sql<u64> {
         Ok(self.client.execute(statement, values).await?)
     }
 
-    /// Sends a prepared query and gives all its rows.
+    /// Runs a prepared query and returns all rows.
     pub(super) async fn ask(&self, query: &Statement, values: Values<'_>) -> Sql<Vec<Row>> {
         Ok(self.client.query(query, values).await?)
     }
 
-    /// How many rows a statement touched.
+    /// Executes a statement and returns the number of affected rows.
     pub(super) async fn execute(&self, sql: &str, values: Values<'_>) -> Sql<u64> {
         self.send(&self.prepare(sql).await?, values).await
     }
 
-    /// All rows of a query.
+    /// Runs a query and returns all rows.
     pub(super) async fn select(&self, sql: &str, values: Values<'_>) -> Sql<Vec<Row>> {
         self.ask(&self.prepare(sql).await?, values).await
     }
 
-    /// The rows of a query as they come.
+    /// Runs a query and streams its rows.
     pub(super) async fn stream(
         &self,
         sql: &str,

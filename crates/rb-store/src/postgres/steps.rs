@@ -1,11 +1,11 @@
-//! Steps are read.
+//! Steps.
 
 use tokio_postgres::Row;
 
-use super::fault::Sql;
+use super::error::Sql;
 use super::session::Session;
-use super::text::{TextIn, json, text, text_maybe};
-use crate::numbers::count_out;
+use super::text::{EncodedText, json, text, text_maybe};
+use crate::numeric::count_from_db;
 use crate::{RunKey, StepRow, Tokens};
 
 pub(super) async fn list(
@@ -17,7 +17,7 @@ pub(super) async fn list(
     let sql = "SELECT s.* FROM steps s
         WHERE s.run = (SELECT id FROM runs WHERE run_id = $1 AND org = $2) AND s.step_index >= $3
         ORDER BY s.step_index LIMIT $4";
-    let (run_id, org) = (TextIn::of(&run.run_id), TextIn::of(&run.org));
+    let (run_id, org) = (EncodedText::of(&run.run_id), EncodedText::of(&run.org));
     let (from_index, count_max) = (i64::from(from_index), i64::from(count_max));
     let rows = session.select(sql, &[&run_id, &org, &from_index, &count_max]).await?;
     rows.iter().map(|row| step(row, run)).collect()
@@ -49,18 +49,19 @@ fn step(row: &Row, run: &RunKey) -> Sql<StepRow> {
         intervention_texts: json(row, "intervention_texts")?,
         monitors_fired: json(row, "monitors_fired")?,
         failure_type: text_maybe(row, "failure_type")?,
+        state: text(row, "state")?,
         metadata: json(row, "metadata")?,
         replay: text_maybe(row, "replay")?,
     })
 }
 
-/// Tokens, of a step or of a run: the columns have the same names.
+/// Reads token counts of a step or a run, whose columns have the same names.
 pub(super) fn tokens(row: &Row) -> Sql<Tokens> {
     Ok(Tokens {
-        total: count_out(row.try_get("tokens_total")?),
-        input: count_out(row.try_get("tokens_input")?),
-        output: count_out(row.try_get("tokens_output")?),
-        cache_read: count_out(row.try_get("cache_read")?),
-        cache_write: count_out(row.try_get("cache_write")?),
+        total: count_from_db(row.try_get("tokens_total")?),
+        input: count_from_db(row.try_get("tokens_input")?),
+        output: count_from_db(row.try_get("tokens_output")?),
+        cache_read: count_from_db(row.try_get("cache_read")?),
+        cache_write: count_from_db(row.try_get("cache_write")?),
     })
 }

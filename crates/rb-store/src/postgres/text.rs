@@ -1,5 +1,5 @@
-//! Texts and JSON on their way in and out. PostgreSQL takes every character but the zero byte, which agents do print:
-//! it is written as two characters, and so is the first of these two, so that every text comes back as it was.
+//! Encoding of text and JSON columns. PostgreSQL accepts no NUL character, which agents do print, so NUL and the
+//! escape character are each stored as two characters.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -9,28 +9,28 @@ use tokio_postgres::Row;
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
-use super::fault::Sql;
-use crate::json::{Emptiness, json_text};
+use super::error::Sql;
+use crate::json::{JsonCollection, json_text};
 
-/// Stands before a character that stands for another.
-const MARK: char = '\u{1A}';
-/// After the mark: a zero byte.
-const ZERO: char = '0';
+/// Escape character.
+const ESCAPE: char = '\u{1A}';
+/// Follows the escape character in place of NUL.
+const ESCAPED_NUL: char = '0';
 
-/// A text on its way in.
+/// Text parameter.
 #[derive(Debug)]
-pub(super) struct TextIn<'a>(Cow<'a, str>);
+pub(super) struct EncodedText<'a>(Cow<'a, str>);
 
-impl<'a> TextIn<'a> {
+impl<'a> EncodedText<'a> {
     pub(super) fn of(text: &'a str) -> Self {
-        if !text.contains(['\0', MARK]) {
+        if !text.contains(['\0', ESCAPE]) {
             return Self(Cow::Borrowed(text));
         }
         let mut written = String::with_capacity(text.len() + 16);
         for character in text.chars() {
             match character {
-                '\0' => written.extend([MARK, ZERO]),
-                MARK => written.extend([MARK, MARK]),
+                '\0' => written.extend([ESCAPE, ESCAPED_NUL]),
+                ESCAPE => written.extend([ESCAPE, ESCAPE]),
                 other => written.push(other),
             }
         }
@@ -41,13 +41,13 @@ impl<'a> TextIn<'a> {
         text.map(Self::of)
     }
 
-    /// A list or map, and nothing where it is empty.
-    pub(super) fn json<T: Emptiness>(value: &T) -> Sql<Option<TextIn<'static>>> {
-        Ok(json_text(value)?.map(|text| TextIn(Cow::Owned(text))))
+    /// Encodes a list or map as JSON; `None` if it is empty.
+    pub(super) fn json<T: JsonCollection>(value: &T) -> Sql<Option<EncodedText<'static>>> {
+        Ok(json_text(value)?.map(|text| EncodedText(Cow::Owned(text))))
     }
 }
 
-impl ToSql for TextIn<'_> {
+impl ToSql for EncodedText<'_> {
     fn to_sql(
         &self,
         ty: &Type,
@@ -63,20 +63,22 @@ impl ToSql for TextIn<'_> {
     to_sql_checked!();
 }
 
-/// A text on its way out.
-struct TextOut(String);
+/// Text column.
+struct DecodedText(String);
 
-impl<'a> FromSql<'a> for TextOut {
+impl<'a> FromSql<'a> for DecodedText {
     fn from_sql(ty: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
         let text = <&str>::from_sql(ty, raw)?;
-        if !text.contains(MARK) {
+        if !text.contains(ESCAPE) {
             return Ok(Self(text.to_owned()));
         }
         let mut read = String::with_capacity(text.len());
         let mut characters = text.chars();
         while let Some(character) = characters.next() {
             match character {
-                MARK => read.push(if characters.next() == Some(ZERO) { '\0' } else { MARK }),
+                ESCAPE => {
+                    read.push(if characters.next() == Some(ESCAPED_NUL) { '\0' } else { ESCAPE });
+                }
                 other => read.push(other),
             }
         }
@@ -88,17 +90,17 @@ impl<'a> FromSql<'a> for TextOut {
     }
 }
 
-/// A column of texts.
+/// Reads a text column.
 pub(super) fn text(row: &Row, column: &str) -> Sql<String> {
-    Ok(row.try_get::<_, TextOut>(column)?.0)
+    Ok(row.try_get::<_, DecodedText>(column)?.0)
 }
 
-/// A column of texts some of which are absent.
+/// Reads a nullable text column.
 pub(super) fn text_maybe(row: &Row, column: &str) -> Sql<Option<String>> {
-    Ok(row.try_get::<_, Option<TextOut>>(column)?.map(|text| text.0))
+    Ok(row.try_get::<_, Option<DecodedText>>(column)?.map(|text| text.0))
 }
 
-/// A column of JSON; nothing is an empty list or map.
+/// Reads a JSON column; NULL is an empty list or map.
 pub(super) fn json<T: DeserializeOwned + Default>(row: &Row, column: &str) -> Sql<T> {
     match row.try_get::<_, Option<&str>>(column)? {
         Some(text) => Ok(serde_json::from_str(text)?),
@@ -111,13 +113,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_text_comes_back_and_none_has_a_zero_byte_in_between() {
+    fn every_text_is_read_back_and_stored_without_nul() {
         for text in
             ["", "plain", "\0", "a\0b", "\u{1A}", "\u{1A}0", "\0\u{1A}\0\u{30}", "\u{1A}\0", "ü\0ü"]
         {
-            let written = TextIn::of(text);
+            let written = EncodedText::of(text);
             assert!(!written.0.contains('\0'), "{text:?}");
-            let read = TextOut::from_sql(&Type::TEXT, written.0.as_bytes()).unwrap();
+            let read = DecodedText::from_sql(&Type::TEXT, written.0.as_bytes()).unwrap();
             assert_eq!(read.0, text, "{text:?} was written as {:?}", written.0);
         }
     }

@@ -1,4 +1,4 @@
-//! Opens connections: where the file lies, who may read it, and how SQLite is set up.
+//! Opens connections, with file permissions and SQLite settings.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -9,67 +9,67 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::fault::while_doing;
+use super::error::with_context;
 use crate::{Result, StoreError};
 
-/// How long a statement waits for another process before it gives up.
+/// Maximum time that a statement waits for a lock of another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Every statement of ours stays prepared.
-const STATEMENTS_MAX: usize = 128;
+/// Capacity for all statements of this crate.
+const STATEMENT_CACHE_CAPACITY: usize = 128;
 
-const DOING: &str = "opening the database";
+const OPERATION: &str = "opening the database";
 
-/// Where the data is.
+/// Location of the database.
 #[derive(Debug, Clone)]
-pub(super) enum Place {
+pub(super) enum Location {
     File(PathBuf),
     Memory,
 }
 
-/// The connection that writes. A file that is not there is made, for the owner alone.
-pub(super) fn writer(place: &Place) -> Result<Connection> {
+/// Opens the connection for writing. Creates a missing file with access for its owner only.
+pub(super) fn writer(place: &Location) -> Result<Connection> {
     let connection = match place {
-        Place::File(path) => {
+        Location::File(path) => {
             make(path).map_err(|error| StoreError::Failed {
-                doing: DOING,
+                operation: OPERATION,
                 cause: format!("`{}`: {error}", path.display()),
             })?;
             open(path)?
         }
-        Place::Memory => Connection::open_in_memory().map_err(while_doing(DOING))?,
+        Location::Memory => Connection::open_in_memory().map_err(with_context(OPERATION))?,
     };
-    // FULL: a commit is on the disk before it is answered. The journal is put into the database by a thread of its own
-    // (`checkpoint`); only one of 16,000 pages (64 MB) is left to a commit, since that makes everybody in it wait.
+    // FULL: a commit is synced before it is acknowledged. The WAL is checkpointed by a background thread
+    // (`checkpointer`); a commit does it only at 16,000 pages (64 MB), because it delays every request of the commit.
     let settings = "PRAGMA journal_mode = WAL;
         PRAGMA synchronous = FULL;
         PRAGMA wal_autocheckpoint = 16000;
         PRAGMA journal_size_limit = 67108864;
         PRAGMA temp_store = MEMORY;
         PRAGMA cache_size = -16384;";
-    connection.execute_batch(settings).map_err(while_doing(DOING))?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    connection.execute_batch(settings).map_err(with_context(OPERATION))?;
+    connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE_CAPACITY);
     Ok(connection)
 }
 
-/// A connection that only reads.
+/// Opens a read-only connection.
 pub(super) fn reader(path: &Path) -> Result<Connection> {
     let connection = open(path)?;
     let settings = "PRAGMA query_only = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -4096;";
-    connection.execute_batch(settings).map_err(while_doing(DOING))?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    connection.execute_batch(settings).map_err(with_context(OPERATION))?;
+    connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE_CAPACITY);
     Ok(connection)
 }
 
-/// A connection that puts the journal into the database.
+/// Opens the connection of the checkpointer.
 pub(super) fn checkpointer(path: &Path) -> Result<Connection> {
     let connection = open(path)?;
     let settings = "PRAGMA synchronous = FULL; PRAGMA cache_size = -512;";
-    connection.execute_batch(settings).map_err(while_doing(DOING))?;
+    connection.execute_batch(settings).map_err(with_context(OPERATION))?;
     Ok(connection)
 }
 
-/// A handle of the file itself, the same for all stores of this process that have it open. It must be closed only after
-/// their connections: with any handle of a file, a process gives up all the locks it has on it, and so SQLite's.
+/// Returns a handle of the file that all stores of this process share. It must be closed after their connections:
+/// closing any handle of a file releases all POSIX locks of the process on it, including SQLite's.
 pub(super) fn handle(path: &Path) -> Result<Arc<File>> {
     static OPEN: Mutex<BTreeMap<PathBuf, Weak<File>>> = Mutex::new(BTreeMap::new());
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,19 +86,18 @@ pub(super) fn handle(path: &Path) -> Result<Arc<File>> {
 }
 
 fn open(path: &Path) -> Result<Connection> {
-    // No URI: a path with a question mark in it is a path. No mutex: a connection stays on its thread.
+    // No URI, so a path may contain a question mark. No mutex, because a connection stays on its thread.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(while_doing(DOING))?;
-    connection.busy_timeout(BUSY_TIMEOUT).map_err(while_doing(DOING))?;
+    let connection = Connection::open_with_flags(path, flags).map_err(with_context(OPERATION))?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(with_context(OPERATION))?;
     Ok(connection)
 }
 
-/// Makes the file and the directories above it where they are missing. Prompts and hashes of keys are inside, so the
-/// file is closed to others even if it was open before; a directory that was there is somebody else's business.
-/// SQLite gives the journal beside it the same permissions.
+/// Creates the file and its missing parent directories. The file contains prompts and key hashes, so access is
+/// limited to its owner even if it existed with other permissions; existing directories are not changed. SQLite
+/// creates the WAL with the permissions of the file.
 ///
-/// A file that exists is never opened here: closing it would let go of the locks that another store of this process
-/// may hold on it.
+/// An existing file is not opened here, because closing it would release the locks of other stores in this process.
 fn make(path: &Path) -> io::Result<()> {
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
         private_directory().recursive(true).create(directory)?;

@@ -1,12 +1,12 @@
-//! What the gateway remembers of conversations.
+//! Gateway state of conversations.
 
 use rusqlite::{Connection, OptionalExtension as _, Result};
 
 use super::{execute, select};
-use crate::{ConversationRow, KnownBy, RunKey};
+use crate::{ConversationKey, ConversationRow, RunKey};
 
 pub(super) fn put(connection: &Connection, row: &ConversationRow) -> Result<u64> {
-    // What stays as it is costs its index nothing.
+    // An upsert leaves the indexes of unchanged columns alone.
     let sql = "INSERT INTO conversations (org, run_id, head, answer, mark, state, at_ms)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
                ON CONFLICT (org, run_id) DO UPDATE SET head = ?3, answer = ?4, mark = ?5,
@@ -22,15 +22,15 @@ pub(super) fn find(connection: &Connection, run: &RunKey) -> Result<Option<Strin
     statement.query_row((&run.org, &run.run_id), |row| row.get(0)).optional()
 }
 
-/// The run of the newest conversation that is known by the first of these that any is known by.
-pub(super) fn known_by(
+/// Returns the run of the newest conversation that matches the first matching key.
+pub(super) fn find_by_key(
     connection: &Connection,
     org: &str,
-    by: KnownBy,
+    by: ConversationKey,
     any_of: &[String],
 ) -> Result<Option<String>> {
     let column = by.column();
-    // Only what says that it is not empty can use the index.
+    // The partial index requires the condition on an empty value.
     let sql = format!(
         "SELECT run_id FROM conversations WHERE org = ?1 AND {column} = ?2 AND {column} <> ''
          ORDER BY at_ms DESC LIMIT 1"

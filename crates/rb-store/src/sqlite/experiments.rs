@@ -1,12 +1,12 @@
-//! Experiments and their runs, from the sums of the runs alone.
+//! Experiments and their runs, read from the totals of runs.
 
 use rusqlite::{Connection, Result, Row, params_from_iter};
 
-use super::cell::json_out;
+use super::columns::from_json;
 use super::scope::Conditions;
 use super::select;
-use crate::numbers::{count_out, nano_out};
-use crate::tally::by_model;
+use crate::numeric::{count_from_db, from_nano};
+use crate::run_totals::by_model;
 use crate::{ExperimentRun, Scope};
 
 pub(super) fn names(connection: &Connection, scope: &Scope) -> Result<Vec<(String, u64)>> {
@@ -17,13 +17,13 @@ pub(super) fn names(connection: &Connection, scope: &Scope) -> Result<Vec<(Strin
         conditions.sql()
     );
     select(connection, &sql, params_from_iter(conditions.values), |row| {
-        Ok((row.get(0)?, count_out(row.get(1)?)))
+        Ok((row.get(0)?, count_from_db(row.get(1)?)))
     })
 }
 
 pub(super) fn runs(connection: &Connection, scope: &Scope, id: &str) -> Result<Vec<ExperimentRun>> {
     let mut conditions = Conditions::of(scope, "r");
-    // Said twice, so that the index that leaves out the runs of no experiment can be used.
+    // Redundant, but required for the partial index.
     conditions.add("r.experiment_id <> ''", []);
     conditions.add("r.experiment_id = ?", [id.to_owned().into()]);
     let sql = format!(
@@ -42,11 +42,11 @@ fn run(row: &Row<'_>) -> Result<ExperimentRun> {
         outcome: row.get("outcome")?,
         task_profile: row.get("task_profile")?,
         started_ms: row.get("started_ms")?,
-        step_count: count_out(row.get("step_count")?),
-        score_sum: nano_out(row.get("score_nano")?),
+        step_count: count_from_db(row.get("step_count")?),
+        score_sum: from_nano(row.get("score_nano")?),
         score_peak: row.get("score_peak")?,
-        injected_steps: count_out(row.get("injected_steps")?),
-        fired_steps: count_out(row.get("fired_steps")?),
-        by_model: by_model(row.get("model")?, json_out(row, "models")?),
+        injected_steps: count_from_db(row.get("injected_steps")?),
+        fired_steps: count_from_db(row.get("fired_steps")?),
+        by_model: by_model(row.get("model")?, from_json(row, "models")?),
     })
 }

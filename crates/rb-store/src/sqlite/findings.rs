@@ -1,8 +1,8 @@
-//! What agents learned about codebases.
+//! Findings about codebases.
 
 use rusqlite::{Connection, Result, Row, named_params, params_from_iter};
 
-use super::cell::{json_in, json_out};
+use super::columns::{from_json, to_json};
 use super::scope::Conditions;
 use super::{execute, select};
 use crate::{FindingRow, Scope};
@@ -18,7 +18,7 @@ pub(super) fn put(connection: &Connection, finding: &FindingRow) -> Result<u64> 
             ":org": finding.org, ":codebase": finding.codebase, ":finding_id": finding.finding_id,
             ":file_path": finding.file_path, ":finding_type": finding.finding_type,
             ":created_ms": finding.created_ms, ":updated_ms": finding.updated_ms,
-            ":metadata": json_in(&finding.metadata)?, ":content": finding.content,
+            ":metadata": to_json(&finding.metadata)?, ":content": finding.content,
         },
     )
 }
@@ -48,7 +48,7 @@ pub(super) fn list(connection: &Connection, org: &str, codebase: &str) -> Result
     select(connection, sql, (org, codebase), finding)
 }
 
-/// Findings belong to an organisation, so whoever is held to one project sees codebases by its runs alone.
+/// Lists codebases. Findings have no project, so a scope with a project includes only the codebases of its runs.
 pub(super) fn codebases(connection: &Connection, scope: &Scope) -> Result<Vec<String>> {
     let mut of_runs = Conditions::of(scope, "r");
     of_runs.add("r.codebase <> ''", []);
@@ -70,7 +70,7 @@ fn finding(row: &Row<'_>) -> Result<FindingRow> {
         content: row.get("content")?,
         file_path: row.get("file_path")?,
         finding_type: row.get("finding_type")?,
-        metadata: json_out(row, "metadata")?,
+        metadata: from_json(row, "metadata")?,
         created_ms: row.get("created_ms")?,
         updated_ms: row.get("updated_ms")?,
     })

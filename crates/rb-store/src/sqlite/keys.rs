@@ -1,4 +1,4 @@
-//! Keys, of which only the hash is kept, and settings.
+//! API keys, of which only the hash is stored, and settings.
 
 use rusqlite::{Connection, OptionalExtension as _, Result, Row, named_params};
 
@@ -6,7 +6,7 @@ use super::{execute, select};
 use crate::KeyRow;
 
 pub(super) fn put(connection: &Connection, key: &KeyRow) -> Result<u64> {
-    // By id, not by hash: two keys with one hash are a mistake that must not pass for a replacement.
+    // The conflict target is the id: a second key with the same hash must fail and not replace the first.
     execute(
         connection,
         "INSERT INTO keys (key_id, name, shown, hash, org, project, created_ms, revoked_ms)

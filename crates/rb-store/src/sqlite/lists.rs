@@ -1,14 +1,14 @@
-//! Which runs a list shows, newest first.
+//! Lists of runs, newest first.
 
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension as _, Result, Row, params_from_iter};
 
-use super::cell::json_out;
+use super::columns::from_json;
 use super::scope::Conditions;
 use super::{select, steps};
-use crate::numbers::{count_out, nano_out};
-use crate::said::class_number;
+use crate::numeric::{count_from_db, from_nano};
+use crate::run_metadata::class_number;
 use crate::{RunFilter, RunKey, RunRow, Scope};
 
 pub(super) fn run(connection: &Connection, scope: &Scope, run_id: &str) -> Result<Option<RunRow>> {
@@ -27,7 +27,7 @@ pub(super) fn runs(
     scope: &Scope,
     filter: &RunFilter,
 ) -> Result<Vec<RunRow>> {
-    // Where a monitor or a pattern is asked for, its own list of runs leads; it is in the same order.
+    // With a monitor or pattern filter, its own table of runs is scanned, which has the same order.
     let (from, lead) = match (&filter.fired, &filter.pattern) {
         (Some(_), _) => ("fired_runs f JOIN runs r ON r.id = f.run", "f"),
         (None, Some(_)) => ("pattern_runs p JOIN runs r ON r.id = p.run", "p"),
@@ -43,7 +43,7 @@ pub(super) fn runs(
     select(connection, &sql, params_from_iter(conditions.values), row_of)
 }
 
-/// Most servers have one organisation. Whoever may see all of them is helped by its indexes then.
+/// Replaces an unlimited scope by the only organisation, if there is just one, so that its indexes are used.
 fn with_only_org(connection: &Connection, scope: &Scope) -> Result<Scope> {
     if scope.org.is_some() {
         return Ok(scope.clone());
@@ -54,7 +54,7 @@ fn with_only_org(connection: &Connection, scope: &Scope) -> Result<Scope> {
     Ok(Scope { org: first.filter(|first| last.as_ref() == Some(first)), ..scope.clone() })
 }
 
-/// Everybody who has anything.
+/// Lists the organisations that have any rows.
 pub(super) fn orgs(connection: &Connection) -> Result<Vec<String>> {
     let sql = "SELECT org FROM runs UNION SELECT org FROM usage UNION SELECT org FROM findings
         UNION SELECT org FROM keys ORDER BY org";
@@ -82,7 +82,7 @@ fn conditions(scope: &Scope, filter: &RunFilter, lead: &str) -> Conditions {
         }
     }
     if let Some(key_name) = &filter.key_name {
-        // The second line is for the index.
+        // The second condition is required for the partial index.
         conditions.add("r.key_name = ?", [key_name.clone().into()]);
         conditions.add("r.key_name <> ''", []);
     }
@@ -102,7 +102,7 @@ fn conditions(scope: &Scope, filter: &RunFilter, lead: &str) -> Conditions {
         conditions.add(&format!("{lead}.started_ms < ?"), [until_ms.into()]);
     }
     if let Some(after) = &filter.after {
-        // The first line is for the index, the second for runs that began in the same millisecond.
+        // The first condition is for the index, the second for runs that started in the same millisecond.
         conditions.add(&format!("{lead}.started_ms <= ?"), [after.started_ms.into()]);
         conditions.add(
             &format!("({lead}.started_ms, {lead}.org, {lead}.run_id) < (?, ?, ?)"),
@@ -114,18 +114,18 @@ fn conditions(scope: &Scope, filter: &RunFilter, lead: &str) -> Conditions {
         );
     }
     if let Some(text) = filter.text.as_ref().filter(|text| !text.is_empty()) {
-        let found = "instr((SELECT text FROM run_words WHERE run = r.id), ?) > 0";
+        let found = "instr((SELECT text FROM run_search WHERE run = r.id), ?) > 0";
         conditions.add(found, [text.to_lowercase().into()]);
     }
     conditions
 }
 
 fn row_of(row: &Row<'_>) -> Result<RunRow> {
-    let monitors: BTreeMap<String, [i64; 4]> = json_out(row, "monitors")?;
+    let monitors: BTreeMap<String, [i64; 4]> = from_json(row, "monitors")?;
     let fired = monitors.into_iter().filter(|(_, counts)| counts[0] > 0);
     Ok(RunRow {
         run: RunKey { org: row.get("org")?, run_id: row.get("run_id")? },
-        version: count_out(row.get("version")?),
+        version: count_from_db(row.get("version")?),
         project: row.get("project")?,
         agent_name: row.get("agent_name")?,
         task: row.get("task")?,
@@ -135,17 +135,17 @@ fn row_of(row: &Row<'_>) -> Result<RunRow> {
         task_profile: row.get("task_profile")?,
         parent: row.get("parent")?,
         key_name: row.get("key_name")?,
-        metadata: json_out(row, "metadata")?,
+        metadata: from_json(row, "metadata")?,
         started_ms: row.get("started_ms")?,
         seen_ms: row.get("seen_ms")?,
         finished_ms: row.get("finished_ms")?,
         outcome: row.get("outcome")?,
-        step_count: count_out(row.get("step_count")?),
-        score_sum: nano_out(row.get("score_nano")?),
+        step_count: count_from_db(row.get("step_count")?),
+        score_sum: from_nano(row.get("score_nano")?),
         score_peak: row.get("score_peak")?,
         tokens: steps::tokens(row)?,
-        cost_usd: nano_out(row.get("cost_nano")?),
-        injected_steps: count_out(row.get("injected_steps")?),
-        fired: fired.map(|(name, counts)| (name, count_out(counts[0]))).collect(),
+        cost_usd: from_nano(row.get("cost_nano")?),
+        injected_steps: count_from_db(row.get("injected_steps")?),
+        fired: fired.map(|(name, counts)| (name, count_from_db(counts[0]))).collect(),
     })
 }

@@ -1,99 +1,106 @@
-//! Brings a database to the schema this program knows, or says why it does not.
+//! Schema migration.
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
 
-use super::fault::while_doing;
-use crate::migration::Migration;
+use super::error::with_context;
+use crate::migration::{Migration, newest};
 use crate::{Result, StoreError};
 
-/// Every migration, oldest first. What was released is never changed.
-pub(super) const ALL: &[Migration] = &[
-    Migration { name: "first", sql: include_str!("../../migrations/sqlite/0001_first.sql") },
-    Migration {
-        name: "conversations",
-        sql: include_str!("../../migrations/sqlite/0002_conversations.sql"),
-    },
-    Migration { name: "versions", sql: include_str!("../../migrations/sqlite/0003_versions.sql") },
-    Migration { name: "reading", sql: include_str!("../../migrations/sqlite/0004_reading.sql") },
-    Migration { name: "library", sql: include_str!("../../migrations/sqlite/0005_library.sql") },
-    Migration { name: "waiting", sql: include_str!("../../migrations/sqlite/0006_waiting.sql") },
-    Migration { name: "answers", sql: include_str!("../../migrations/sqlite/0007_answers.sql") },
+/// All migrations, oldest first. A released migration never changes.
+pub(crate) const MIGRATIONS: &[Migration] = &[
+    Migration::new(1, "first", include_str!("../../migrations/sqlite/0001_first.sql")),
+    Migration::new(
+        2,
+        "conversations",
+        include_str!("../../migrations/sqlite/0002_conversations.sql"),
+    ),
+    Migration::new(3, "versions", include_str!("../../migrations/sqlite/0003_versions.sql")),
+    Migration::new(4, "reading", include_str!("../../migrations/sqlite/0004_reading.sql")),
+    Migration::new(5, "library", include_str!("../../migrations/sqlite/0005_library.sql")),
+    Migration::new(6, "waiting", include_str!("../../migrations/sqlite/0006_waiting.sql")),
+    Migration::new(7, "answers", include_str!("../../migrations/sqlite/0007_answers.sql")),
+    Migration::new(
+        9,
+        "operator_messages",
+        include_str!("../../migrations/sqlite/0009_operator_messages.sql"),
+    ),
+    Migration::new(10, "step_state", include_str!("../../migrations/sqlite/0010_step_state.sql")),
 ];
 
-const DOING: &str = "bringing the database up to date";
+const OPERATION: &str = "migrating the database";
 
-/// Applies what is missing, all of it or nothing. Two processes that open a new file at once do it one after the other.
+/// Applies the missing migrations in one transaction. Processes that open a new file at the same time are serialised.
 pub(super) fn migrate(connection: &mut Connection, migrations: &[Migration]) -> Result<()> {
-    let known = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
+    let known = newest(migrations);
     if version(connection)? == Some(known) {
         return Ok(());
     }
-    let transaction =
-        Transaction::new(connection, TransactionBehavior::Immediate).map_err(while_doing(DOING))?;
+    let transaction = Transaction::new(connection, TransactionBehavior::Immediate)
+        .map_err(with_context(OPERATION))?;
     let found = match version(&transaction)? {
         Some(found) if found > known => return Err(StoreError::TooNew { found, known }),
         Some(found) => found,
         None => begin(&transaction)?,
     };
-    for (version, migration) in (1..=known).zip(migrations).filter(|(at, _)| *at > found) {
+    for migration in migrations.iter().filter(|migration| migration.version > found) {
         let applied = transaction.execute_batch(migration.sql).and_then(|()| {
             transaction.execute(
                 "INSERT INTO migrations (version, name) VALUES (?1, ?2)",
-                (version, migration.name),
+                (migration.version, migration.name),
             )
         });
         applied.map_err(|error| StoreError::Failed {
-            doing: DOING,
-            cause: format!("migration {version} ({}): {error}", migration.name),
+            operation: OPERATION,
+            cause: format!("migration {} ({}): {error}", migration.version, migration.name),
         })?;
     }
-    transaction.commit().map_err(while_doing(DOING))
+    transaction.commit().map_err(with_context(OPERATION))
 }
 
-/// The version of the schema, or none in a file that has none of ours.
+/// Returns the schema version; `None` for a file without the table `migrations`.
 fn version(connection: &Connection) -> Result<Option<u32>> {
     let is_ours = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'migrations'";
-    let is_ours =
-        connection.query_row(is_ours, (), |_| Ok(())).optional().map_err(while_doing(DOING))?;
+    let is_ours = connection
+        .query_row(is_ours, (), |_| Ok(()))
+        .optional()
+        .map_err(with_context(OPERATION))?;
     if is_ours.is_none() {
         return Ok(None);
     }
     let newest = "SELECT coalesce(max(version), 0) FROM migrations";
-    connection.query_row(newest, (), |row| row.get(0)).map(Some).map_err(while_doing(DOING))
+    connection.query_row(newest, (), |row| row.get(0)).map(Some).map_err(with_context(OPERATION))
 }
 
-/// Prepares an empty file; a file that holds somebody else's tables is left alone.
+/// Creates the table `migrations` in an empty file; refuses a file with other tables.
 fn begin(connection: &Connection) -> Result<u32> {
     let tables = "SELECT count(*) FROM sqlite_master";
     let tables: u32 =
-        connection.query_row(tables, (), |row| row.get(0)).map_err(while_doing(DOING))?;
+        connection.query_row(tables, (), |row| row.get(0)).map_err(with_context(OPERATION))?;
     if tables > 0 {
         return Err(StoreError::Failed {
-            doing: DOING,
-            cause: "the file is the database of another program: name another file".to_owned(),
+            operation: OPERATION,
+            cause: "the file is the database of another program; use another file".to_owned(),
         });
     }
     let table = "CREATE TABLE migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL)";
-    connection.execute(table, ()).map_err(while_doing(DOING))?;
+    connection.execute(table, ()).map_err(with_context(OPERATION))?;
     Ok(0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::migration::check_files;
 
-    const FIRST: Migration = Migration { name: ALL[0].name, sql: ALL[0].sql };
-    const GOOD: Migration = Migration {
-        name: "colours",
-        sql: "ALTER TABLE settings ADD COLUMN colour TEXT NOT NULL DEFAULT 'red';",
-    };
-    const BAD: Migration = Migration {
-        name: "broken",
-        sql: "CREATE TABLE half (x); ALTER TABLE nowhere ADD COLUMN y;",
-    };
+    const FIRST: Migration = Migration::new(1, MIGRATIONS[0].name, MIGRATIONS[0].sql);
+    const GOOD: Migration = Migration::new(
+        2,
+        "colours",
+        "ALTER TABLE settings ADD COLUMN colour TEXT NOT NULL DEFAULT 'red';",
+    );
+    const BAD: Migration =
+        Migration::new(3, "broken", "CREATE TABLE half (x); ALTER TABLE nowhere ADD COLUMN y;");
 
-    /// As the first version left it, with something in it.
+    /// Returns a database of schema 1 with one row.
     fn version_1() -> Connection {
         let mut connection = Connection::open_in_memory().unwrap();
         migrate(&mut connection, &[FIRST]).unwrap();
@@ -106,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_of_version_1_is_brought_up_to_date_and_keeps_its_rows() {
+    fn a_database_of_schema_1_is_migrated_and_keeps_its_rows() {
         let mut connection = version_1();
         for _ in 0..2 {
             migrate(&mut connection, &[FIRST, GOOD]).unwrap();
@@ -119,19 +126,19 @@ mod tests {
     }
 
     #[test]
-    fn every_version_there_was_leads_to_the_newest() {
-        for from in 0..=ALL.len() {
+    fn every_old_version_is_migrated_to_the_newest() {
+        for from in 0..=MIGRATIONS.len() {
             let mut connection = Connection::open_in_memory().unwrap();
-            migrate(&mut connection, &ALL[..from]).unwrap();
-            migrate(&mut connection, ALL).unwrap();
-            assert_eq!(version(&connection).unwrap(), Some(u32::try_from(ALL.len()).unwrap()));
+            migrate(&mut connection, &MIGRATIONS[..from]).unwrap();
+            migrate(&mut connection, MIGRATIONS).unwrap();
+            assert_eq!(version(&connection).unwrap(), Some(newest(MIGRATIONS)));
         }
     }
 
     #[test]
-    fn what_was_stored_before_is_counted_too() {
+    fn migration_counts_existing_steps() {
         let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&mut connection, &ALL[..2]).unwrap();
+        migrate(&mut connection, &MIGRATIONS[..2]).unwrap();
         let run = "INSERT INTO runs (id, org, run_id, project, started_ms, seen_ms, outcome_class, experiment_id, arm,
             score_peak, agent_name, model, framework, codebase, task_profile, parent, task)
             VALUES (7, 'a', 'r', '', 5, 5, 3, '', '', 0.7, '', '', '', '', '', '', '')";
@@ -146,7 +153,7 @@ mod tests {
                 project, user_input, thought) VALUES (7, ?1, 5, ?2, 0, 0, 0, 0, 0, 0, 0, '', 0, 0, ?3, '', '', '')";
             connection.execute(step, (index, score, shown)).unwrap();
         }
-        migrate(&mut connection, ALL).unwrap();
+        migrate(&mut connection, MIGRATIONS).unwrap();
         let counted = "SELECT warn_steps || ',' || danger_steps FROM runs";
         assert_eq!(text(&connection, counted), "1,1");
         let shown = "SELECT group_concat(pattern || ' ' || steps) FROM (SELECT * FROM pattern_runs ORDER BY pattern)";
@@ -156,10 +163,10 @@ mod tests {
     }
 
     #[test]
-    fn a_migration_that_fails_leaves_everything_as_it_was() {
+    fn a_failing_migration_changes_nothing() {
         let mut connection = version_1();
-        let told = migrate(&mut connection, &[FIRST, GOOD, BAD]).unwrap_err().to_string();
-        assert!(told.contains("migration 3 (broken)"), "{told}");
+        let error = migrate(&mut connection, &[FIRST, GOOD, BAD]).unwrap_err().to_string();
+        assert!(error.contains("migration 3 (broken)"), "{error}");
         assert_eq!(version(&connection).unwrap(), Some(1));
         assert_eq!(text(&connection, "SELECT name || value FROM settings"), "ab");
         assert!(connection.prepare("SELECT colour FROM settings").is_err());
@@ -167,15 +174,10 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_of_tomorrow_is_refused() {
+    fn a_newer_schema_is_rejected() {
         let mut connection = version_1();
         migrate(&mut connection, &[FIRST, GOOD]).unwrap();
-        let told = migrate(&mut connection, &[FIRST]).unwrap_err();
-        assert!(matches!(told, StoreError::TooNew { found: 2, known: 1 }), "{told}");
-    }
-
-    #[test]
-    fn the_files_are_the_list() {
-        check_files("sqlite", ALL);
+        let error = migrate(&mut connection, &[FIRST]).unwrap_err();
+        assert!(matches!(error, StoreError::TooNew { found: 2, known: 1 }), "{error}");
     }
 }

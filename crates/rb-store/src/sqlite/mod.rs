@@ -1,58 +1,58 @@
-//! The embedded database: one SQLite file, one thread that writes, a few that read.
+//! SQLite backend: one file, one writer thread, a few reader threads.
 //!
-//! **Layout.** `writer` owns the only connection that writes and commits for many callers at once; `reader` holds
-//! the connections that read. Neither blocks the async runtime: both are threads behind a queue. Each kind of row has
-//! a file with its statements; `migrate` holds the schema together.
+//! **Layout.** `writer` owns the only connection that writes and commits the changes of many callers together;
+//! `reader` has the connections that read. Both are threads with a queue, so neither blocks the async runtime. Each
+//! kind of row has a module with its statements, and `migrate` has the schema.
 //!
-//! **Schema.** `migrations/sqlite/0001_first.sql` explains every table. Three things are worth knowing before reading
-//! a statement. Steps lie in the order they came in and are found by run and index.
-//! A run's row holds the sums over its steps (`tally`), kept exact by adding what a step brings and taking away what
-//! it brought before; lists, health and reports read runs and never steps. And a run's place in a list is
-//! `(started_ms, org, run_id)`, which every index over runs ends with, so that a page is read from where it begins.
+//! **Schema.** `migrations/sqlite/0001_first.sql` documents the tables. Steps are stored in order of arrival and
+//! found by run and index. A run's row has the totals over its steps (`run_totals`), which are updated by adding the
+//! contribution of a new step and subtracting that of a replaced one; lists, health and reports read runs and never
+//! steps. Lists are ordered by `(started_ms, org, run_id)`, the last columns of every index over runs, so a page
+//! starts with an index lookup.
 
-/// How values lie in a cell.
-mod cell;
-/// The thread that puts the journal into the database.
-mod checkpoint;
-/// Opening connections.
+/// WAL checkpoint thread.
+mod checkpointer;
+/// Column conversion.
+mod columns;
+/// Connections.
 mod connect;
-/// What the gateway remembers.
+/// Gateway state of conversations.
 mod conversations;
+/// Error conversion.
+mod error;
 /// Experiments and their runs.
 mod experiments;
-/// What SQLite complains about, in our words.
-mod fault;
-/// What agents learned about codebases.
+/// Findings about codebases.
 mod findings;
-/// The runs that are written to.
-mod heads;
-/// How runs fare.
+/// Health of runs.
 mod health;
 /// Keys and settings.
 mod keys;
-/// Which runs a list shows.
+/// Lists of runs.
 mod lists;
-/// The schema and its versions.
+/// Schema migration.
 mod migrate;
-/// Guidance.
+/// Operator messages.
+mod operator_messages;
+/// Patterns.
 mod patterns;
-/// Weights under a name.
+/// Profiles.
 mod profiles;
-/// The threads that read.
+/// Reader threads.
 mod reader;
-/// Runs begin, end and go.
+/// Write-back cache of runs.
+mod run_cache;
+/// Columns of the run totals.
+mod run_totals;
+/// Creation, end and deletion of runs.
 mod runs;
-/// Whose rows a statement sees.
+/// SQL conditions of a scope.
 mod scope;
-/// Steps are put and read.
+/// Steps.
 mod steps;
-/// A run's steps in numbers.
-mod tally;
-/// What was used on which day.
+/// Daily usage.
 mod usage;
-/// What people want to say to runs.
-mod waiting;
-/// The thread that writes.
+/// Writer thread.
 mod writer;
 
 use std::fs::File;
@@ -62,19 +62,21 @@ use std::sync::Arc;
 use rusqlite::{Connection, Result as Sql};
 use tokio::sync::{mpsc, oneshot};
 
-use self::checkpoint::Checkpointer;
-use self::connect::Place;
-use self::fault::{stopped, while_doing};
-use self::heads::Heads;
+use self::checkpointer::Checkpointer;
+use self::connect::Location;
+use self::error::{stopped, with_context};
+#[cfg(test)]
+pub(crate) use self::migrate::MIGRATIONS;
 use self::reader::Readers;
+use self::run_cache::RunCache;
 use self::writer::Writer;
 use crate::{
-    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, KnownBy, PatternChange,
-    PatternFilter, PatternRow, ProfileRow, Result, RunFilter, RunKey, RunRow, Scope, StepRow,
-    Store, UsageDay, WaitingRow,
+    Change, ConversationKey, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow,
+    OperatorMessageRow, PatternChange, PatternFilter, PatternRow, ProfileRow, Result, RunFilter,
+    RunKey, RunRow, Scope, StepRow, Store, UsageDay,
 };
 
-/// A store in one file, or in memory. Fields drop in this order: whoever reads is done before the writer closes.
+/// Store in one file or in memory. The order of fields is the drop order: readers end before the writer closes.
 pub(crate) struct Sqlite {
     readers: Option<Readers>,
     _checkpointer: Option<Checkpointer>,
@@ -86,7 +88,7 @@ pub(crate) struct Sqlite {
 impl Sqlite {
     pub(crate) async fn open(path: &Path) -> Result<Self> {
         let path = path.to_owned();
-        let writer = Writer::start(Place::File(path.clone())).await?;
+        let writer = Writer::start(Location::File(path.clone())).await?;
         let queue = writer.queue()?;
         let database = connect::handle(&path)?;
         let synced = Arc::clone(&database);
@@ -99,19 +101,19 @@ impl Sqlite {
     }
 
     pub(crate) async fn in_memory() -> Result<Self> {
-        let writer = Writer::start(Place::Memory).await?;
+        let writer = Writer::start(Location::Memory).await?;
         Ok(Self { readers: None, _checkpointer: None, writer, _database: None })
     }
 
-    /// Runs a query on a thread that reads; where the data is in memory, on the one that writes.
+    /// Runs a query on a reader thread; on the writer thread if the database is in memory.
     async fn read<T: Send + 'static>(
         &self,
-        doing: &'static str,
+        operation: &'static str,
         query: impl FnOnce(&Connection) -> Sql<T> + Send + 'static,
     ) -> Result<T> {
         let (answer, answered) = oneshot::channel();
         let job = Box::new(move |connection: &Connection| {
-            // Nobody waits any more when the caller has given up.
+            // Skip the query if the caller was dropped.
             if !answer.is_closed() {
                 drop(answer.send(query(connection)));
             }
@@ -120,38 +122,38 @@ impl Sqlite {
             Some(readers) => readers.read(job).await?,
             None => self.writer.read(job).await?,
         }
-        answered.await.map_err(|_| stopped(doing))?.map_err(while_doing(doing))
+        answered.await.map_err(|_| stopped(operation))?.map_err(with_context(operation))
     }
 }
 
-/// Makes one change and says how many rows it touched: runs, patterns and so on, not what hangs on them.
-fn write(connection: &Connection, heads: &mut Heads, change: &Change) -> Sql<u64> {
+/// Applies one change and returns the number of affected rows, without dependent rows.
+fn write(connection: &Connection, cache: &mut RunCache, change: &Change) -> Sql<u64> {
     match change {
-        Change::Expect { run, version } => runs::expect(connection, heads, run, *version),
-        Change::PutStep(step) => steps::put(connection, heads, step, 1),
-        Change::AmendStep(step) => steps::put(connection, heads, step, 0),
+        Change::ExpectVersion { run, version } => runs::expect(connection, cache, run, *version),
+        Change::PutStep(step) => steps::put(connection, cache, step, 1),
+        Change::AmendStep(step) => steps::put(connection, cache, step, 0),
         Change::StartRun(start) => {
-            heads.settle(connection, &start.run)?;
+            cache.flush_run(connection, &start.run)?;
             runs::start(connection, start)
         }
         Change::FinishRun { run, at_ms, outcome } => {
-            heads.settle(connection, run)?;
+            cache.flush_run(connection, run)?;
             runs::finish(connection, run, *at_ms, outcome)
         }
         Change::DeleteRun(run) => {
-            heads.settle(connection, run)?;
+            cache.flush_run(connection, run)?;
             runs::delete(connection, run)
         }
         Change::ExpireRuns { before_ms, runs_max } => {
-            heads.settle_all(connection)?;
+            cache.flush_all(connection)?;
             runs::expire(connection, *before_ms, *runs_max)
         }
         Change::SetVersion { run, version } => {
-            heads.settle(connection, run)?;
+            cache.flush_run(connection, run)?;
             runs::set_version(connection, run, *version)
         }
         Change::SetUsage { org, day } => {
-            heads.settle_all(connection)?;
+            cache.flush_all(connection)?;
             usage::set(connection, org, *day)
         }
         Change::PutPattern(pattern) => patterns::put(connection, pattern),
@@ -175,19 +177,23 @@ fn write(connection: &Connection, heads: &mut Heads, change: &Change) -> Sql<u64
         Change::RevokeKey { key_id, at_ms } => keys::revoke(connection, key_id, *at_ms),
         Change::PutSetting { name, value } => keys::put_setting(connection, name, value),
         Change::PutConversation(row) => conversations::put(connection, row),
-        Change::PutWaiting(row) => waiting::put(connection, row),
-        Change::TakeWaiting { run, words_id } => waiting::take(connection, run, words_id),
-        Change::ExpireWaiting { before_ms } => waiting::expire(connection, *before_ms),
+        Change::PutOperatorMessage(row) => operator_messages::put(connection, row),
+        Change::TakeOperatorMessage { run, message_id } => {
+            operator_messages::take(connection, run, message_id)
+        }
+        Change::ExpireOperatorMessages { before_ms } => {
+            operator_messages::expire(connection, *before_ms)
+        }
     }
 }
 
-/// Executes a statement, prepared once, and says how many rows it touched.
+/// Executes a cached statement and returns the number of affected rows.
 fn execute(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Sql<u64> {
     let rows = connection.prepare_cached(sql)?.execute(params)?;
     Ok(u64::try_from(rows).unwrap_or(u64::MAX))
 }
 
-/// All rows of a query, prepared once.
+/// Runs a cached query and returns all rows.
 fn select<T>(
     connection: &Connection,
     sql: &str,
@@ -249,7 +255,7 @@ impl Store for Sqlite {
         count_max: u32,
     ) -> Result<Vec<(u64, PatternChange)>> {
         let query = move |db: &Connection| patterns::changes(db, after_version, count_max);
-        self.read("reading changes of patterns", query).await
+        self.read("reading pattern changes", query).await
     }
 
     async fn findings(&self, org: &str, codebase: &str) -> Result<Vec<FindingRow>> {
@@ -309,38 +315,39 @@ impl Store for Sqlite {
         self.read("reading a conversation", move |db| conversations::find(db, &run)).await
     }
 
-    async fn conversation_known_by(
+    async fn find_conversation(
         &self,
         org: &str,
-        by: KnownBy,
+        by: ConversationKey,
         any_of: &[String],
     ) -> Result<Option<String>> {
         let (org, any_of) = (org.to_owned(), any_of.to_vec());
-        let query = move |db: &Connection| conversations::known_by(db, &org, by, &any_of);
+        let query = move |db: &Connection| conversations::find_by_key(db, &org, by, &any_of);
         self.read("finding a conversation", query).await
     }
 
-    async fn waiting(&self, run: &RunKey) -> Result<Vec<WaitingRow>> {
+    async fn operator_messages(&self, run: &RunKey) -> Result<Vec<OperatorMessageRow>> {
         let run = run.clone();
-        self.read("reading what waits", move |db| waiting::list(db, &run)).await
+        self.read("reading operator messages", move |db| operator_messages::list(db, &run)).await
     }
 
-    async fn runs_waited_for(&self, since_ms: i64) -> Result<Vec<RunKey>> {
-        self.read("listing what waits", move |db| waiting::runs(db, since_ms)).await
+    async fn runs_with_messages(&self, since_ms: i64) -> Result<Vec<RunKey>> {
+        self.read("listing operator messages", move |db| operator_messages::runs(db, since_ms))
+            .await
     }
 
-    async fn tell(&self, _node: &str, _messages: Vec<String>) -> Result<()> {
+    async fn publish(&self, _node: &str, _at_ms: i64, _messages: Vec<String>) -> Result<()> {
         Ok(())
     }
 
-    fn hear(&self, _node: &str) -> Option<mpsc::Receiver<String>> {
+    fn subscribe(&self, _node: &str) -> Option<mpsc::Receiver<String>> {
         None
     }
 
     async fn ping(&self) -> Result<()> {
-        // Both kinds of thread must be there; writing nothing does not touch the disk.
+        // Checks both kinds of thread. An empty write does not touch the disk.
         self.writer.apply(Vec::new()).await?;
         let query = |db: &Connection| db.query_row("SELECT count(*) FROM keys", (), |_| Ok(()));
-        self.read("asking the database", query).await
+        self.read("checking the database", query).await
     }
 }

@@ -1,11 +1,11 @@
-//! Guidance: an organisation's own E1, and E2 and E3, which are everybody's.
+//! Guidance patterns: E1 of an organisation, E2 and E3 of all.
 
 use rusqlite::{Connection, OptionalExtension as _, Result, Row, named_params, params_from_iter};
 
-use super::cell::{json_in, json_out};
+use super::columns::{from_json, to_json};
 use super::scope::Conditions;
 use super::{execute, select};
-use crate::numbers::{amount, count_in, count_out};
+use crate::numeric::{amount, count_from_db, count_to_db};
 use crate::{PatternChange, PatternFilter, PatternRow, Scope};
 
 pub(super) fn put(connection: &Connection, pattern: &PatternRow) -> Result<u64> {
@@ -20,8 +20,8 @@ pub(super) fn put(connection: &Connection, pattern: &PatternRow) -> Result<u64> 
             ":failure_type": pattern.failure_type, ":model_family": pattern.model_family,
             ":source_trace_id": pattern.source_trace_id,
             ":gate_threshold": pattern.gate_threshold.map(amount), ":context": pattern.context,
-            ":fields": json_in(&pattern.fields)?, ":created_ms": pattern.created_ms,
-            ":updated_ms": pattern.updated_ms, ":uses": count_in(pattern.uses),
+            ":fields": to_json(&pattern.fields)?, ":created_ms": pattern.created_ms,
+            ":updated_ms": pattern.updated_ms, ":uses": count_to_db(pattern.uses),
             ":used_ms": pattern.used_ms,
         },
     )
@@ -32,7 +32,7 @@ pub(super) fn delete(connection: &Connection, org: &str, tier: &str, id: &str) -
     execute(connection, sql, (org, tier, id))
 }
 
-/// Counts a use of each, named by organisation, tier and id.
+/// Counts a use of each pattern, named by organisation, tier and id.
 pub(super) fn mark_used(
     connection: &Connection,
     used: &[(String, String, String)],
@@ -50,7 +50,7 @@ pub(super) fn list(
 ) -> Result<Vec<PatternRow>> {
     let mut conditions = Conditions::default();
     if let Some(org) = &scope.org {
-        // A pattern that carries an organisation is that organisation's, whatever its tier says.
+        // A pattern with an organisation belongs to it regardless of its tier.
         conditions.add("(org = ? OR (org = '' AND tier <> 'e1'))", [org.clone().into()]);
     }
     if let Some(tier) = &filter.tier {
@@ -78,7 +78,7 @@ pub(super) fn find(
     connection.prepare_cached(sql)?.query_row((org, tier, id), pattern).optional()
 }
 
-/// One statement, so that nothing can happen between what was put and what is gone.
+/// Lists changes with a single statement, so that puts and deletions are read from one snapshot.
 pub(super) fn changes(
     connection: &Connection,
     after_version: u64,
@@ -96,9 +96,9 @@ pub(super) fn changes(
             let (org, tier) = (row.get("org")?, row.get("tier")?);
             PatternChange::Gone { org, tier, pattern_id: row.get("pattern_id")? }
         };
-        Ok((count_out(row.get("version")?), change))
+        Ok((count_from_db(row.get("version")?), change))
     };
-    select(connection, sql, (count_in(after_version), count_max), change)
+    select(connection, sql, (count_to_db(after_version), count_max), change)
 }
 
 fn pattern(row: &Row<'_>) -> Result<PatternRow> {
@@ -111,10 +111,10 @@ fn pattern(row: &Row<'_>) -> Result<PatternRow> {
         source_trace_id: row.get("source_trace_id")?,
         gate_threshold: row.get("gate_threshold")?,
         context: row.get("context")?,
-        fields: json_out(row, "fields")?,
+        fields: from_json(row, "fields")?,
         created_ms: row.get("created_ms")?,
         updated_ms: row.get("updated_ms")?,
-        uses: count_out(row.get("uses")?),
+        uses: count_from_db(row.get("uses")?),
         used_ms: row.get("used_ms")?,
     })
 }

@@ -1,9 +1,9 @@
-//! Weights under a name, of an organisation or of one of its projects.
+//! Weight profiles of an organisation or a project.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result, Row, named_params, params_from_iter};
 
-use super::cell::{json_in, json_out};
+use super::columns::{from_json, to_json};
 use super::{execute, select};
 use crate::{ProfileRow, Scope};
 
@@ -15,8 +15,8 @@ pub(super) fn put(connection: &Connection, profile: &ProfileRow) -> Result<u64> 
          VALUES (:org, :project, :profile_id, :description, :weights, :extra, :created_ms, :updated_ms)",
         named_params! {
             ":org": profile.org, ":project": profile.project, ":profile_id": profile.profile_id,
-            ":description": profile.description, ":weights": json_in(&profile.weights)?,
-            ":extra": json_in(&profile.extra)?, ":created_ms": profile.created_ms,
+            ":description": profile.description, ":weights": to_json(&profile.weights)?,
+            ":extra": to_json(&profile.extra)?, ":created_ms": profile.created_ms,
             ":updated_ms": profile.updated_ms,
         },
     )
@@ -47,8 +47,8 @@ fn profile(row: &Row<'_>) -> Result<ProfileRow> {
         project: row.get("project")?,
         profile_id: row.get("profile_id")?,
         description: row.get("description")?,
-        weights: json_out(row, "weights")?,
-        extra: json_out(row, "extra")?,
+        weights: from_json(row, "weights")?,
+        extra: from_json(row, "extra")?,
         created_ms: row.get("created_ms")?,
         updated_ms: row.get("updated_ms")?,
     })

@@ -1,4 +1,4 @@
-//! The threads that read: a connection each, so that a long list stops neither the writer nor the runtime.
+//! Reader threads with a connection each, so that a long query blocks neither the writer nor the runtime.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,19 +8,19 @@ use rusqlite::Connection;
 use tokio::sync::mpsc;
 
 use super::connect;
-use super::fault::stopped;
+use super::error::stopped;
 use crate::{Result, StoreError};
 
-/// Something to be done with a connection.
+/// Work for a thread with a connection.
 pub(super) type Job = Box<dyn FnOnce(&Connection) + Send>;
 
 const THREADS: usize = 4;
-/// Reads that may wait; further callers wait for a place.
-const QUEUE_MAX: usize = 256;
+/// Maximum number of queued reads; further callers wait.
+const QUEUE_CAPACITY: usize = 256;
 
-const DOING: &str = "reading";
+const OPERATION: &str = "reading";
 
-/// The threads and the way to them. Dropping it lets them finish.
+/// Handle of the threads. Dropping it waits until the queue is empty.
 pub(super) struct Readers {
     queue: Option<mpsc::Sender<Job>>,
     threads: Vec<JoinHandle<()>>,
@@ -28,7 +28,7 @@ pub(super) struct Readers {
 
 impl Readers {
     pub(super) fn start(path: &Path) -> Result<Self> {
-        let (queue, jobs) = mpsc::channel(QUEUE_MAX);
+        let (queue, jobs) = mpsc::channel(QUEUE_CAPACITY);
         let jobs = Arc::new(Mutex::new(jobs));
         let mut readers = Self { queue: Some(queue), threads: Vec::with_capacity(THREADS) };
         for _ in 0..THREADS {
@@ -42,8 +42,8 @@ impl Readers {
     }
 
     pub(super) async fn read(&self, job: Job) -> Result<()> {
-        let queue = self.queue.as_ref().ok_or_else(|| stopped(DOING))?;
-        queue.send(job).await.map_err(|_| stopped(DOING))
+        let queue = self.queue.as_ref().ok_or_else(|| stopped(OPERATION))?;
+        queue.send(job).await.map_err(|_| stopped(OPERATION))
     }
 }
 
@@ -51,13 +51,13 @@ impl Drop for Readers {
     fn drop(&mut self) {
         drop(self.queue.take());
         for thread in self.threads.drain(..) {
-            // A thread that panicked has nothing left to do.
+            // A panicked thread has nothing left to do.
             drop(thread.join());
         }
     }
 }
 
-/// Whoever is free waits at the queue; the others wait for him to leave with a job.
+/// Takes jobs until the queue is closed. One idle thread at a time waits on the queue, the others on its lock.
 fn serve(connection: &Connection, jobs: &Mutex<mpsc::Receiver<Job>>) {
     loop {
         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();

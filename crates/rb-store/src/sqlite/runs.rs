@@ -1,128 +1,130 @@
-//! Runs begin, say more, end and go.
+//! Creation, update, end and deletion of runs.
 
 use rusqlite::{Connection, Error, OptionalExtension as _, Result, named_params};
 use serde_json::{Map, Value};
 
-use super::cell::{Cells, json_in, json_out};
-use super::fault::Moved;
-use super::heads::Heads;
-use super::{execute, select, tally, usage};
-use crate::numbers::{count_in, count_out};
-use crate::said::{ARM, EXPERIMENT, class_number, merged, search_text, word};
-use crate::tally::Tally;
+use super::columns::{Columns, from_json, to_json};
+use super::error::VersionConflict;
+use super::run_cache::RunCache;
+use super::{execute, run_totals, select, usage};
+use crate::numeric::{count_from_db, count_to_db};
+use crate::run_metadata::{
+    ARM_KEY, EXPERIMENT_KEY, class_number, merge_metadata, search_text, text_value,
+};
+use crate::run_totals::RunTotals;
 use crate::{OutcomeClass, RunKey, RunStart};
 
-/// What writing a step has to know of its run.
-pub(super) struct Head {
+/// Columns of a run that are needed for writing a step.
+pub(super) struct RunHeader {
     pub(super) id: i64,
-    /// How often the run was changed.
+    /// Number of changes so far.
     pub(super) version: u64,
     pub(super) started_ms: i64,
     pub(super) is_experiment: bool,
-    /// No step is stored under this index or a higher one.
+    /// Index after the last stored step.
     pub(super) next_index: u32,
-    pub(super) tally: Tally,
+    pub(super) totals: RunTotals,
 }
 
-pub(super) fn head(connection: &Connection, run: &RunKey) -> Result<Option<Head>> {
+pub(super) fn header(connection: &Connection, run: &RunKey) -> Result<Option<RunHeader>> {
     let sql = format!(
         "SELECT id, version, started_ms, experiment_id <> '',
             coalesce((SELECT max(step_index) FROM steps WHERE run = runs.id) + 1, 0), {}
          FROM runs WHERE run_id = ?1 AND org = ?2",
-        Tally::COLUMNS
+        RunTotals::COLUMNS
     );
     let mut statement = connection.prepare_cached(&sql)?;
-    let head = statement.query_row((&run.run_id, &run.org), |row| {
-        let mut cells = Cells::of(row);
-        Ok(Head {
-            id: cells.next()?,
-            version: count_out(cells.next()?),
-            started_ms: cells.next()?,
-            is_experiment: cells.next()?,
-            next_index: u32::try_from(cells.next::<i64>()?).unwrap_or(u32::MAX),
-            tally: tally::tally(&mut cells)?,
+    let header = statement.query_row((&run.run_id, &run.org), |row| {
+        let mut columns = Columns::of(row);
+        Ok(RunHeader {
+            id: columns.next()?,
+            version: count_from_db(columns.next()?),
+            started_ms: columns.next()?,
+            is_experiment: columns.next()?,
+            next_index: u32::try_from(columns.next::<i64>()?).unwrap_or(u32::MAX),
+            totals: run_totals::totals(&mut columns)?,
         })
     });
-    head.optional()
+    header.optional()
 }
 
-/// By which its steps are found.
+/// Returns the row id of a run.
 pub(super) fn id(connection: &Connection, run: &RunKey) -> Result<Option<i64>> {
     let sql = "SELECT id FROM runs WHERE run_id = ?1 AND org = ?2";
     let mut statement = connection.prepare_cached(sql)?;
     statement.query_row((&run.run_id, &run.org), |row| row.get(0)).optional()
 }
 
-/// Whether a run was changed exactly so often.
+/// Checks the version of a run.
 pub(super) fn expect(
     connection: &Connection,
-    heads: &mut Heads,
+    cache: &mut RunCache,
     run: &RunKey,
     version: u64,
 ) -> Result<u64> {
-    if heads.version(connection, run)? == version {
+    if cache.version(connection, run)? == version {
         Ok(0)
     } else {
-        Err(Error::ToSqlConversionFailure(Box::new(Moved)))
+        Err(Error::ToSqlConversionFailure(Box::new(VersionConflict)))
     }
 }
 
-/// For copies: a run counts as changed so often.
+/// Sets the version of a run, for copies.
 pub(super) fn set_version(connection: &Connection, run: &RunKey, version: u64) -> Result<u64> {
     let sql = "UPDATE runs SET version = ?3 WHERE run_id = ?1 AND org = ?2";
-    execute(connection, sql, (&run.run_id, &run.org, count_in(version)))
+    execute(connection, sql, (&run.run_id, &run.org, count_to_db(version)))
 }
 
-/// A run begins with whatever was first heard of it.
+/// Creates a run without a description.
 pub(super) fn begin(
     connection: &Connection,
     run: &RunKey,
     project: &str,
     at_ms: i64,
-) -> Result<Head> {
+) -> Result<RunHeader> {
     let start =
         RunStart { run: run.clone(), project: project.to_owned(), at_ms, ..RunStart::default() };
     let id = insert(connection, &start)?;
-    Ok(Head {
+    Ok(RunHeader {
         id,
         version: 0,
         started_ms: at_ms,
         is_experiment: false,
         next_index: 0,
-        tally: Tally::default(),
+        totals: RunTotals::default(),
     })
 }
 
 pub(super) fn start(connection: &Connection, start: &RunStart) -> Result<u64> {
-    match said(connection, &start.run)? {
+    match stored_description(connection, &start.run)? {
         None => {
             let id = insert(connection, start)?;
             execute(connection, "UPDATE runs SET version = 1 WHERE id = ?1", [id])
         }
-        Some(said) => merge(connection, said, start),
+        Some(stored) => merge(connection, stored, start),
     }
 }
 
-/// What a run has said before.
-struct Said {
+/// Stored description of a run.
+struct RunDescription {
     id: i64,
     metadata: Map<String, Value>,
     agent_name: String,
     task: String,
 }
 
-fn said(connection: &Connection, run: &RunKey) -> Result<Option<Said>> {
+fn stored_description(connection: &Connection, run: &RunKey) -> Result<Option<RunDescription>> {
     let sql = "SELECT id, metadata, agent_name, task FROM runs WHERE run_id = ?1 AND org = ?2";
     let mut statement = connection.prepare_cached(sql)?;
-    let said = statement.query_row((&run.run_id, &run.org), |row| {
-        Ok(Said {
+    let stored = statement.query_row((&run.run_id, &run.org), |row| {
+        Ok(RunDescription {
             id: row.get("id")?,
-            metadata: json_out(row, "metadata")?,
+            metadata: from_json(row, "metadata")?,
             agent_name: row.get("agent_name")?,
             task: row.get("task")?,
         })
     });
-    said.optional()
+    stored.optional()
 }
 
 fn insert(connection: &Connection, start: &RunStart) -> Result<i64> {
@@ -135,28 +137,29 @@ fn insert(connection: &Connection, start: &RunStart) -> Result<i64> {
         named_params! {
             ":org": start.run.org, ":run_id": start.run.run_id, ":project": start.project,
             ":at_ms": start.at_ms, ":unfinished": class_number(OutcomeClass::Unfinished),
-            ":experiment_id": word(&start.metadata, EXPERIMENT), ":arm": word(&start.metadata, ARM),
+            ":experiment_id": text_value(&start.metadata, EXPERIMENT_KEY), ":arm": text_value(&start.metadata, ARM_KEY),
             ":agent_name": start.agent_name, ":model": start.model, ":framework": start.framework,
             ":codebase": start.codebase, ":task_profile": start.task_profile,
             ":parent": start.parent, ":key_name": start.key_name,
-            ":metadata": json_in(&start.metadata)?, ":task": start.task,
+            ":metadata": to_json(&start.metadata)?, ":task": start.task,
         },
     )?;
     let id = connection.last_insert_rowid();
-    write_words(connection, id, &start.run.run_id, &start.task, &start.agent_name)?;
+    write_search_text(connection, id, &start.run.run_id, &start.task, &start.agent_name)?;
     Ok(id)
 }
 
-fn merge(connection: &Connection, said: Said, start: &RunStart) -> Result<u64> {
-    let was_experiment = !word(&said.metadata, EXPERIMENT).is_empty();
-    let metadata = merged(said.metadata, &start.metadata);
-    let experiment_id = word(&metadata, EXPERIMENT);
+fn merge(connection: &Connection, stored: RunDescription, start: &RunStart) -> Result<u64> {
+    let was_experiment = !text_value(&stored.metadata, EXPERIMENT_KEY).is_empty();
+    let metadata = merge_metadata(stored.metadata, &start.metadata);
+    let experiment_id = text_value(&metadata, EXPERIMENT_KEY);
     if !was_experiment && !experiment_id.is_empty() {
-        usage::take_run(connection, &start.run.org, said.id)?;
+        usage::take_run(connection, &start.run.org, stored.id)?;
     }
     let or = |new: &str, old: String| if new.is_empty() { old } else { new.to_owned() };
-    let (task, agent_name) = (or(&start.task, said.task), or(&start.agent_name, said.agent_name));
-    write_words(connection, said.id, &start.run.run_id, &task, &agent_name)?;
+    let (task, agent_name) =
+        (or(&start.task, stored.task), or(&start.agent_name, stored.agent_name));
+    write_search_text(connection, stored.id, &start.run.run_id, &task, &agent_name)?;
     execute(
         connection,
         "UPDATE runs SET version = version + 1, seen_ms = max(seen_ms, :at_ms), experiment_id = :experiment_id, arm = :arm,
@@ -169,18 +172,18 @@ fn merge(connection: &Connection, said: Said, start: &RunStart) -> Result<u64> {
             key_name = coalesce(nullif(key_name, ''), :key_name), metadata = :metadata
          WHERE id = :id",
         named_params! {
-            ":id": said.id, ":at_ms": start.at_ms, ":experiment_id": experiment_id,
-            ":arm": word(&metadata, ARM), ":project": start.project, ":agent_name": agent_name,
+            ":id": stored.id, ":at_ms": start.at_ms, ":experiment_id": experiment_id,
+            ":arm": text_value(&metadata, ARM_KEY), ":project": start.project, ":agent_name": agent_name,
             ":task": task, ":model": start.model, ":framework": start.framework,
             ":codebase": start.codebase, ":task_profile": start.task_profile,
             ":parent": start.parent, ":key_name": start.key_name,
-            ":metadata": json_in(&metadata)?,
+            ":metadata": to_json(&metadata)?,
         },
     )
 }
 
-/// Keeps what the search looks in.
-fn write_words(
+/// Updates the text for the search.
+fn write_search_text(
     connection: &Connection,
     run: i64,
     run_id: &str,
@@ -188,7 +191,7 @@ fn write_words(
     agent_name: &str,
 ) -> Result<()> {
     let text = search_text(run_id, agent_name, task);
-    let sql = "INSERT OR REPLACE INTO run_words (run, text) VALUES (?1, ?2)";
+    let sql = "INSERT OR REPLACE INTO run_search (run, text) VALUES (?1, ?2)";
     execute(connection, sql, (run, text)).map(drop)
 }
 
@@ -213,8 +216,8 @@ pub(super) fn finish(
 }
 
 pub(super) fn delete(connection: &Connection, run: &RunKey) -> Result<u64> {
-    match head(connection, run)? {
-        Some(head) => remove(connection, run, &head).map(|()| 1),
+    match header(connection, run)? {
+        Some(header) => remove(connection, run, &header).map(|()| 1),
         None => Ok(0),
     }
 }
@@ -227,17 +230,17 @@ pub(super) fn expire(connection: &Connection, before_ms: i64, runs_max: u32) -> 
     silent.iter().map(|run| delete(connection, run)).sum()
 }
 
-fn remove(connection: &Connection, run: &RunKey, head: &Head) -> Result<()> {
-    execute(connection, "DELETE FROM steps WHERE run = ?1", [head.id])?;
-    for monitor in head.tally.fired() {
-        forget_fired(connection, run, head.started_ms, &monitor)?;
+fn remove(connection: &Connection, run: &RunKey, header: &RunHeader) -> Result<()> {
+    execute(connection, "DELETE FROM steps WHERE run = ?1", [header.id])?;
+    for monitor in header.totals.fired() {
+        remove_fired(connection, run, header.started_ms, &monitor)?;
     }
-    execute(connection, "DELETE FROM run_words WHERE run = ?1", [head.id])?;
-    execute(connection, "DELETE FROM runs WHERE id = ?1", [head.id]).map(drop)
+    execute(connection, "DELETE FROM run_search WHERE run = ?1", [header.id])?;
+    execute(connection, "DELETE FROM runs WHERE id = ?1", [header.id]).map(drop)
 }
 
-/// A monitor has fired on no step of a run any more.
-pub(super) fn forget_fired(
+/// Removes the run from the list of runs in which the monitor fired.
+pub(super) fn remove_fired(
     connection: &Connection,
     run: &RunKey,
     started_ms: i64,

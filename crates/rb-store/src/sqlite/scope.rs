@@ -1,10 +1,10 @@
-//! Whose rows a statement sees: the one place that turns a `Scope` into SQL.
+//! SQL conditions of a scope.
 
 use rusqlite::types::Value;
 
 use crate::Scope;
 
-/// The conditions of a query and the values they ask for, in order.
+/// Conditions of a query and their values in order.
 #[derive(Default)]
 pub(super) struct Conditions {
     sql: String,
@@ -12,7 +12,7 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    /// Rows of the scope alone; `table` is the name that has `org` and `project` in the query.
+    /// Returns the conditions of a scope; `table` is the alias of the table with `org` and `project`.
     pub(super) fn of(scope: &Scope, table: &str) -> Self {
         let mut conditions = Self::default();
         if let Some(org) = &scope.org {
@@ -30,7 +30,7 @@ impl Conditions {
         self.values.extend(values);
     }
 
-    /// `WHERE …`, or nothing.
+    /// Returns `WHERE …`, or an empty string.
     pub(super) fn sql(&self) -> &str {
         &self.sql
     }

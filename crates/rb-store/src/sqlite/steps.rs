@@ -1,67 +1,69 @@
-//! Steps are put and read.
+//! Steps.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension as _, Result, Row, params};
 
-use super::cell::{Cells, json_in, json_out};
-use super::heads::Heads;
-use super::runs::{self, Head};
-use super::{execute, select, tally};
-use crate::numbers::{amount, count_in, count_out};
-use crate::tally::Share;
+use super::columns::{Columns, from_json, to_json};
+use super::run_cache::RunCache;
+use super::runs::{self, RunHeader};
+use super::{execute, run_totals, select};
+use crate::numeric::{amount, count_from_db, count_to_db};
+use crate::run_totals::StepContribution;
 use crate::{RunKey, Scores, StepRow, Tokens};
 
-/// Puts a step in its place, and the run's sums right; the run counts as changed so often by it.
+/// Stores a step, updates the totals of its run and adds `changes` to the run's version.
 pub(super) fn put(
     connection: &Connection,
-    heads: &mut Heads,
+    cache: &mut RunCache,
     step: &StepRow,
     changes: u32,
 ) -> Result<u64> {
-    let head = heads.of(connection, step)?;
-    let share = Share::of(step);
-    let is_next = step.step_index >= head.next_index;
-    let before = if is_next { None } else { stored(connection, head.id, step.step_index)? };
-    insert(connection, head.id, step)?;
+    let header = cache.of(connection, step)?;
+    let contribution = StepContribution::of(step);
+    let is_next = step.step_index >= header.next_index;
+    let before = if is_next { None } else { stored(connection, header.id, step.step_index)? };
+    insert(connection, header.id, step)?;
     let nothing = BTreeSet::new();
     let shown_before = before.as_ref().map_or(&nothing, |(_, before)| &before.patterns);
-    note_patterns(connection, head, step, shown_before, &share.patterns)?;
-    heads.count(step, before.as_ref(), &share, changes);
+    note_patterns(connection, header, step, shown_before, &contribution.patterns)?;
+    cache.count(step, before.as_ref(), &contribution, changes);
     Ok(1)
 }
 
-/// What is stored under an index: when, and what it brought.
+/// Returns the time and contribution of a stored step.
 fn stored(
     connection: &Connection,
     run: i64,
     step_index: u32,
-) -> Result<Option<(i64, Share<'static>)>> {
-    let sql =
-        format!("SELECT at_ms, {} FROM steps WHERE run = ?1 AND step_index = ?2", Share::COLUMNS);
+) -> Result<Option<(i64, StepContribution<'static>)>> {
+    let sql = format!(
+        "SELECT at_ms, {} FROM steps WHERE run = ?1 AND step_index = ?2",
+        StepContribution::COLUMNS
+    );
     let mut statement = connection.prepare_cached(&sql)?;
     let step = |row: &Row<'_>| {
-        let mut cells = Cells::of(row);
-        Ok((cells.next()?, tally::share(&mut cells)?))
+        let mut columns = Columns::of(row);
+        Ok((columns.next()?, run_totals::contribution(&mut columns)?))
     };
     statement.query_row((run, step_index), step).optional()
 }
 
-/// Counts the patterns that this step shows, and no longer those that it showed before.
+/// Updates the number of steps on which each pattern is shown.
 fn note_patterns(
     connection: &Connection,
-    head: &Head,
+    header: &RunHeader,
     step: &StepRow,
     before: &BTreeSet<String>,
     now: &BTreeSet<String>,
 ) -> Result<()> {
-    let place = |pattern| (&step.run.org, pattern, head.started_ms, &step.run.run_id);
+    let place = |pattern| (&step.run.org, pattern, header.started_ms, &step.run.run_id);
     for pattern in now.difference(before) {
         let (org, pattern, started_ms, run_id) = place(pattern);
         let sql = "INSERT INTO pattern_runs (org, pattern, started_ms, run_id, run, steps)
             VALUES (?1, ?2, ?3, ?4, ?5, 1) ON CONFLICT DO UPDATE SET steps = steps + 1";
-        execute(connection, sql, (org, pattern, started_ms, run_id, head.id))?;
+        execute(connection, sql, (org, pattern, started_ms, run_id, header.id))?;
     }
     for pattern in before.difference(now) {
         let here = "WHERE org = ?1 AND pattern = ?2 AND started_ms = ?3 AND run_id = ?4";
@@ -73,7 +75,7 @@ fn note_patterns(
     Ok(())
 }
 
-/// By position, not by name: this statement runs more often than all others together.
+/// Binds by position instead of by name, because this is by far the most frequent statement.
 fn insert(connection: &Connection, run: i64, step: &StepRow) -> Result<u64> {
     let Tokens { total, input, output, cache_read, cache_write } = step.tokens;
     let scores = finite(&step.scores);
@@ -83,44 +85,45 @@ fn insert(connection: &Connection, run: i64, step: &StepRow) -> Result<u64> {
             tokens_output, cache_read, cache_write, injected, model, scores, fired, is_error,
             input_is_structured, failure_type, action, monitors_fired, injection_sources, injections,
             intervention_texts, evidence, metadata, replay, project, user_input, thought, action_input,
-            observation)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            observation, state)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         params![
             run,
             step.step_index,
             step.at_ms,
             amount(step.total_score),
             amount(step.cost_usd),
-            count_in(total),
-            count_in(input),
-            count_in(output),
-            count_in(cache_read),
-            count_in(cache_write),
+            count_to_db(total),
+            count_to_db(input),
+            count_to_db(output),
+            count_to_db(cache_read),
+            count_to_db(cache_write),
             step.is_injected(),
             step.model,
-            json_in(&*scores)?,
-            json_in(&step.fired)?,
+            to_json(&*scores)?,
+            to_json(&step.fired)?,
             step.is_error,
             step.input_is_structured,
             step.failure_type,
             step.action,
-            json_in(&step.monitors_fired)?,
-            json_in(&step.injection_sources)?,
-            json_in(&step.injections)?,
-            json_in(&step.intervention_texts)?,
-            json_in(&step.evidence)?,
-            json_in(&step.metadata)?,
+            to_json(&step.monitors_fired)?,
+            to_json(&step.injection_sources)?,
+            to_json(&step.injections)?,
+            to_json(&step.intervention_texts)?,
+            to_json(&step.evidence)?,
+            to_json(&step.metadata)?,
             step.replay,
             step.project,
             step.user_input,
             step.thought,
             step.action_input,
             step.observation,
+            step.state,
         ],
     )
 }
 
-/// The scores that are numbers: all of them, unless somebody sent others.
+/// Returns the finite scores.
 fn finite(scores: &Scores) -> Cow<'_, Scores> {
     if scores.values().all(|score| score.is_finite()) {
         return Cow::Borrowed(scores);
@@ -157,27 +160,28 @@ fn step(row: &Row<'_>, run: &RunKey) -> Result<StepRow> {
         model: row.get("model")?,
         tokens: tokens(row)?,
         cost_usd: row.get("cost_usd")?,
-        scores: json_out(row, "scores")?,
+        scores: from_json(row, "scores")?,
         total_score: row.get("total_score")?,
-        fired: json_out(row, "fired")?,
-        evidence: json_out(row, "evidence")?,
-        injections: json_out(row, "injections")?,
-        injection_sources: json_out(row, "injection_sources")?,
-        intervention_texts: json_out(row, "intervention_texts")?,
-        monitors_fired: json_out(row, "monitors_fired")?,
+        fired: from_json(row, "fired")?,
+        evidence: from_json(row, "evidence")?,
+        injections: from_json(row, "injections")?,
+        injection_sources: from_json(row, "injection_sources")?,
+        intervention_texts: from_json(row, "intervention_texts")?,
+        monitors_fired: from_json(row, "monitors_fired")?,
         failure_type: row.get("failure_type")?,
-        metadata: json_out(row, "metadata")?,
+        state: row.get("state")?,
+        metadata: from_json(row, "metadata")?,
         replay: row.get("replay")?,
     })
 }
 
-/// Tokens, of a step or of a run: the columns have the same names.
+/// Reads token counts of a step or a run, whose columns have the same names.
 pub(super) fn tokens(row: &Row<'_>) -> Result<Tokens> {
     Ok(Tokens {
-        total: count_out(row.get("tokens_total")?),
-        input: count_out(row.get("tokens_input")?),
-        output: count_out(row.get("tokens_output")?),
-        cache_read: count_out(row.get("cache_read")?),
-        cache_write: count_out(row.get("cache_write")?),
+        total: count_from_db(row.get("tokens_total")?),
+        input: count_from_db(row.get("tokens_input")?),
+        output: count_from_db(row.get("tokens_output")?),
+        cache_read: count_from_db(row.get("cache_read")?),
+        cache_write: count_from_db(row.get("cache_write")?),
     })
 }

@@ -1,15 +1,16 @@
-//! Every backend keeps to the contract.
+//! Runs the contract suite on every backend.
 
 use std::sync::Arc;
 
-use rb_store::{Backlog, Store, contract, open};
+use rb_store::{Backlog, Store, open};
+use rb_testkit::store_contract;
 
 use crate::cluster::Cluster;
 
-/// Holds every check against a store of its own and names all that are broken.
+/// Runs every check on a new store and reports all that fail.
 async fn check(fresh: impl AsyncFn() -> Arc<dyn Store>) {
     let mut broken = Vec::new();
-    for check in contract::ALL {
+    for check in store_contract::ALL {
         if let Err(why) = check.hold(fresh().await).await {
             broken.push(format!("{}: {why}", check.name.replace('_', " ")));
         }
@@ -18,13 +19,13 @@ async fn check(fresh: impl AsyncFn() -> Arc<dyn Store>) {
         broken.is_empty(),
         "{} of {}:\n{}",
         broken.len(),
-        contract::ALL.len(),
+        store_contract::ALL.len(),
         broken.join("\n")
     );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sqlite_in_a_file_keeps_to_the_contract() {
+async fn sqlite_in_a_file_passes_the_contract_suite() {
     let directory = tempfile::tempdir().expect("a directory");
     let count = std::sync::atomic::AtomicUsize::new(0);
     check(async || {
@@ -36,23 +37,23 @@ async fn sqlite_in_a_file_keeps_to_the_contract() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sqlite_in_memory_keeps_to_the_contract() {
+async fn sqlite_in_memory_passes_the_contract_suite() {
     check(async || open("sqlite::memory:").await.expect("a store")).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_with_a_queue_before_it_keeps_to_the_contract() {
+async fn a_store_with_a_backlog_passes_the_contract_suite() {
     let directory = tempfile::tempdir().expect("a directory");
     let queue = directory.path().join("backlog.db");
     check(async || {
         let store = open("sqlite::memory:").await.expect("a store");
-        Backlog::before(store, &queue, u64::MAX).await.expect("a queue")
+        Backlog::wrap(store, &queue, u64::MAX).await.expect("a queue")
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn postgres_keeps_to_the_contract() {
+async fn postgres_passes_the_contract_suite() {
     let Some(cluster) = Cluster::shared() else { return };
     check(async || open(&cluster.database()).await.expect("a store")).await;
 }

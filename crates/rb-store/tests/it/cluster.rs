@@ -1,4 +1,5 @@
-//! A PostgreSQL of our own: made in a temporary folder, reached over a socket in it, gone with the test.
+//! PostgreSQL server of a test: created in a temporary directory, reached through a socket in it, removed with the
+//! test.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,21 +7,21 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// Set by `cargo xtask test`: then a machine without PostgreSQL fails the tests instead of skipping them.
+/// Set by `cargo xtask test`: tests then fail without PostgreSQL instead of being skipped.
 const MANDATORY: &str = "RB_TEST_POSTGRES";
 
-/// A running server. Dropping it stops it.
+/// Running server, which is stopped on drop.
 pub(crate) struct Cluster {
     folder: tempfile::TempDir,
     programs: PathBuf,
     databases: AtomicU32,
 }
 
-/// The server that tests share for as long as one of them uses it: starting one takes seconds.
+/// Server that tests share while any of them uses it, because starting one takes seconds.
 static SHARED: Mutex<Weak<Cluster>> = Mutex::new(Weak::new());
 
 impl Cluster {
-    /// A server that others use too, each with databases of its own.
+    /// Returns the shared server.
     pub(crate) fn shared() -> Option<Arc<Self>> {
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(cluster) = shared.upgrade() {
@@ -31,7 +32,7 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// Starts a server, or says why there is none to start.
+    /// Starts a server; returns `None` if PostgreSQL is not installed.
     pub(crate) fn start() -> Option<Self> {
         let Some(programs) = programs() else {
             let mandatory = std::env::var_os(MANDATORY).is_some();
@@ -59,7 +60,8 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// The server refuses to run as root, so as root it runs as the user that the package made.
+    /// Changes the owner of the directory: the server refuses to run as root and then runs as the user of the
+    /// package.
     fn give_away(&self) {
         if is_root() {
             let given = Command::new("chown").arg("postgres").arg(self.folder.path()).status();
@@ -86,12 +88,12 @@ impl Cluster {
 
     fn run(&self, program: &str, args: &[&str]) {
         let done = self.command(program).args(args).output().expect("the program starts");
-        let told = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success(), "{program}: {told}");
+        let output = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{program}: {output}");
     }
 
-    /// Starts the server and waits until it answers. It need not wait for the disk: nobody pulls the plug here, and
-    /// what was handed to the system survives the death of a process.
+    /// Starts the server and waits until it accepts connections. Without fsync, because data passed to the kernel
+    /// survives the death of the process.
     pub(crate) fn begin(&self) {
         let socket = self.folder.path().display();
         let options = format!(
@@ -115,21 +117,21 @@ impl Cluster {
         );
     }
 
-    /// Kills the server as a power cut would.
+    /// Kills the server with SIGKILL.
     pub(crate) fn kill(&self) {
         let file = self.folder.path().join("data/postmaster.pid");
         let pid = std::fs::read_to_string(file).expect("a running server");
         let pid = pid.lines().next().expect("a number").to_owned();
         let killed = Command::new("kill").args(["-9", &pid]).status().expect("kill");
         assert!(killed.success(), "the server was not there");
-        // Its children notice and go by themselves; a new one starts only when they are gone.
+        // The child processes end by themselves; a new server starts only after that.
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(2) {
             std::thread::sleep(Duration::from_millis(50));
         }
     }
 
-    /// The address of a new, empty place: a schema, which is made much faster than a database.
+    /// Returns the URL of a new empty schema, which is created much faster than a database.
     pub(crate) fn database(&self) -> String {
         let name = format!("s{}", self.databases.fetch_add(1, Ordering::Relaxed));
         let socket = self.folder.path().display().to_string();
@@ -160,11 +162,11 @@ impl Drop for Cluster {
 }
 
 fn is_root() -> bool {
-    let told = Command::new("id").arg("-u").output().expect("id");
-    told.stdout.trim_ascii() == b"0"
+    let output = Command::new("id").arg("-u").output().expect("id");
+    output.stdout.trim_ascii() == b"0"
 }
 
-/// Where the newest PostgreSQL of this machine keeps its programs: in the path, or where Debian puts them.
+/// Returns the directory of the newest PostgreSQL programs: of Debian's package or in the path.
 fn programs() -> Option<PathBuf> {
     let of_path = std::env::var_os("PATH").unwrap_or_default();
     let of_path: Vec<PathBuf> = std::env::split_paths(&of_path).collect();

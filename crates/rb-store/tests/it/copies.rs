@@ -1,10 +1,10 @@
-//! From one store to another: everything arrives, a second copy brings what has changed, and it works both ways.
+//! Copies between stores: complete, incremental and in both directions.
 
 use std::sync::Arc;
 
 use rb_store::{
     Change, ConversationRow, FindingRow, KeyRow, PatternFilter, PatternRow, ProfileRow, RunFilter,
-    RunKey, RunStart, Scope, StepRow, Store, Tokens, amounts, copy, open,
+    RunKey, RunStart, Scope, StepRow, Store, Tokens, copy, count_rows, open,
 };
 
 use crate::cluster::Cluster;
@@ -23,13 +23,13 @@ fn steps(at: u32, count: u32) -> impl Iterator<Item = Change> {
             total_score: f64::from(step_index % 10) / 10.0,
             fired: if step_index % 4 == 1 { vec!["repeat".to_owned()] } else { vec![] },
             tokens: Tokens { total: 10, input: 8, output: 2, ..Tokens::default() },
-            injections: vec!["said".to_owned()],
+            injections: vec!["advice".to_owned()],
             ..StepRow::default()
         }))
     })
 }
 
-/// A store with something of everything; some of it was deleted again, but stays counted.
+/// Fills a store with rows of every kind; deleted runs stay counted as usage.
 async fn fill(store: &Arc<dyn Store>) {
     let mut changes = Vec::new();
     for at in 0..30 {
@@ -84,16 +84,16 @@ async fn fill(store: &Arc<dyn Store>) {
         })),
         Change::PutSetting { name: name(), value: "v".to_owned() },
     ]);
-    store.apply(changes).await.expect("kept");
+    store.apply(changes).await.expect("written");
 }
 
 async fn check_same(one: &Arc<dyn Store>, other: &Arc<dyn Store>) {
-    assert_eq!(amounts(one).await.expect("counted"), amounts(other).await.expect("counted"));
-    let everybody = Scope::default();
+    assert_eq!(count_rows(one).await.expect("counted"), count_rows(other).await.expect("counted"));
+    let unlimited = Scope::default();
     let patterns = PatternFilter { count_max: 1_000, ..PatternFilter::default() };
     let all = RunFilter { count_max: 1_000, ..RunFilter::default() };
-    let runs = one.runs(&everybody, &all).await.expect("runs");
-    assert_eq!(runs, other.runs(&everybody, &all).await.expect("runs"));
+    let runs = one.runs(&unlimited, &all).await.expect("runs");
+    assert_eq!(runs, other.runs(&unlimited, &all).await.expect("runs"));
     for row in &runs {
         let steps = one.steps(&row.run, 0, u32::MAX).await.expect("steps");
         assert_eq!(steps, other.steps(&row.run, 0, u32::MAX).await.expect("steps"));
@@ -105,7 +105,7 @@ async fn check_same(one: &Arc<dyn Store>, other: &Arc<dyn Store>) {
     let rest = async |store: &Arc<dyn Store>| {
         (
             store.keys().await.expect("keys"),
-            store.patterns(&everybody, &patterns).await.expect("patterns"),
+            store.patterns(&unlimited, &patterns).await.expect("patterns"),
             store.conversations(None, 1_000).await.expect("conversations"),
             store.settings().await.expect("settings"),
         )
@@ -120,7 +120,7 @@ async fn copied(from: &Arc<dyn Store>, to: &Arc<dyn Store>) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn everything_arrives_and_only_what_has_changed_is_copied_again() {
+async fn a_copy_is_complete_and_a_second_copy_transfers_only_changes() {
     let Some(cluster) = Cluster::shared() else { return };
     let from = open("sqlite::memory:").await.expect("a store");
     let to = open(&cluster.database()).await.expect("a store");
@@ -128,9 +128,9 @@ async fn everything_arrives_and_only_what_has_changed_is_copied_again() {
     assert_eq!(copied(&from, &to).await, 29);
     check_same(&from, &to).await;
     assert_eq!(copied(&from, &to).await, 0, "nothing has changed");
-    // What happens while a copy runs, or before it was interrupted.
+    // Changes during a copy.
     let later = steps(3, 200).chain([Change::DeleteRun(run(5))]).chain(steps(50, 3));
-    from.apply(later.collect()).await.expect("kept");
+    from.apply(later.collect()).await.expect("written");
     let all = PatternFilter { count_max: 1, ..PatternFilter::default() };
     let gone = from.patterns(&Scope::default(), &all).await.expect("patterns").remove(0);
     let PatternRow { org, tier, pattern_id, .. } = gone;
@@ -138,7 +138,7 @@ async fn everything_arrives_and_only_what_has_changed_is_copied_again() {
     assert_eq!(from.apply(vec![gone]).await.expect("deleted"), [1]);
     assert_eq!(copied(&from, &to).await, 2);
     check_same(&from, &to).await;
-    // And back again.
+    // Back to SQLite.
     let back = open("sqlite::memory:").await.expect("a store");
     assert_eq!(copied(&to, &back).await, 29);
     check_same(&from, &back).await;

@@ -1,4 +1,4 @@
-//! What was answered survives `kill -9`: a child writes and says what was answered, until it is killed.
+//! Acknowledged writes survive `kill -9`: a child process writes and prints acknowledged steps until it is killed.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -7,12 +7,13 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rb_store::{Change, RunKey, Scope, StepRow, Store, contract, open};
+use rb_store::{Change, RunKey, Scope, StepRow, Store, open};
+use rb_testkit::store_contract;
 
-/// Says to the child where to write, and how to number what it writes.
+/// Tells the child where to write and which indices to use.
 const FILE: &str = "RB_TEST_STORE_FILE";
 const ROUND: &str = "RB_TEST_STORE_ROUND";
-/// How often the child is killed; the quick version is part of every test run.
+/// Number of kills; the small number is for every test run.
 const KILLS: &str = "RB_TEST_STORE_KILLS";
 const KILLS_QUICK: u32 = 5;
 
@@ -30,7 +31,7 @@ async fn opened(file: &str) -> Arc<dyn Store> {
     open(&format!("sqlite:{file}")).await.expect("the database opens")
 }
 
-/// The child: writes and tells until it is killed.
+/// Body of the child: writes and prints until it is killed.
 fn write_for_ever(file: &str) {
     let round = variable(ROUND).expect("a round");
     let first = round.parse::<u32>().expect("a number") * 1_000_000;
@@ -45,10 +46,10 @@ fn write_for_ever(file: &str) {
                     let thought = format!("{step_index} ").repeat(200);
                     let step =
                         StepRow { run: run(writer), step_index, thought, ..StepRow::default() };
-                    store.apply(vec![Change::PutStep(Arc::new(step))]).await.expect("kept");
-                    // One write, so that a line is there whole or not at all.
+                    store.apply(vec![Change::PutStep(Arc::new(step))]).await.expect("written");
+                    // A single write, so that a line is complete or missing.
                     let line = format!("kept {writer} {step_index}\n");
-                    std::io::stdout().write_all(line.as_bytes()).expect("told");
+                    std::io::stdout().write_all(line.as_bytes()).expect("published");
                 }
             });
         }
@@ -56,29 +57,29 @@ fn write_for_ever(file: &str) {
     });
 }
 
-/// Starts the child, lets it write for a while, kills it, and gives back what was answered.
+/// Starts the child, kills it after a while and returns the acknowledged steps.
 fn kill_once(file: &Path, round: u32) -> BTreeSet<(u32, u32)> {
     let itself = std::env::current_exe().expect("this program");
     let mut child = Command::new(itself)
-        .args(["--exact", "durability::what_was_answered_survives_kill_9", "--nocapture"])
+        .args(["--exact", "durability::acknowledged_steps_survive_kill_9", "--nocapture"])
         .env(FILE, file)
         .env(ROUND, round.to_string())
         .stdout(Stdio::piped())
         .spawn()
         .expect("the child starts");
-    let mut told = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
     let mut text = String::new();
     while !text.contains("kept") {
         assert!(
-            told.read_line(&mut text).expect("a line") > 0,
+            output.read_line(&mut text).expect("a line") > 0,
             "the child ended by itself: {text}"
         );
     }
     std::thread::sleep(Duration::from_millis(u64::from(10 + round * 37 % 90)));
     child.kill().expect("killed");
-    let status = child.wait().expect("gone");
-    assert!(!status.success(), "the child was to be killed, not to end");
-    told.read_to_string(&mut text).expect("the rest");
+    let status = child.wait().expect("deleted");
+    assert!(!status.success(), "the child must not exit by itself");
+    output.read_to_string(&mut text).expect("the rest");
     let kept = text.lines().filter_map(|line| {
         let (writer, step_index) = line.split_once("kept ")?.1.split_once(' ')?;
         Some((writer.parse().ok()?, step_index.parse().ok()?))
@@ -87,8 +88,8 @@ fn kill_once(file: &Path, round: u32) -> BTreeSet<(u32, u32)> {
 }
 
 #[test]
-fn what_was_answered_survives_kill_9() {
-    // This program starts itself; then it is the child that reads this.
+fn acknowledged_steps_survive_kill_9() {
+    // The test starts its own executable; this branch is the child.
     if let Some(file) = variable(FILE) {
         return write_for_ever(&file);
     }
@@ -107,7 +108,7 @@ fn what_was_answered_survives_kill_9() {
                 found.extend(steps.iter().map(|step| (writer, step.step_index)));
                 let row = store.run(&Scope::org("a"), &run(writer).run_id).await.expect("a run");
                 let count = row.map_or(0, |row| row.step_count);
-                assert_eq!(count, steps.len() as u64, "the sum is as durable as the steps");
+                assert_eq!(count, steps.len() as u64, "the total is as durable as the steps");
             }
             let lost: Vec<_> = kept.difference(&found).collect();
             assert!(
@@ -116,7 +117,7 @@ fn what_was_answered_survives_kill_9() {
                 lost.len(),
                 kept.len()
             );
-            contract::recount(store, &[]).await.expect("sums equal a recount");
+            store_contract::recount(store, &[]).await.expect("aggregates equal a recount");
         });
     }
     assert!(kept.len() >= kills as usize, "the child wrote {} steps", kept.len());

@@ -1,4 +1,4 @@
-//! The store from outside: every backend against the contract, and what only a file can suffer.
+//! Integration tests of the store: the contract suite on every backend, and failures of files and servers.
 
 #![expect(
     clippy::expect_used,
@@ -7,19 +7,21 @@
     reason = "all of this is tests, which clippy knows only of functions marked as such"
 )]
 
-/// Every backend keeps to the contract.
+/// Contract suite on every backend.
 mod backends;
-/// A database that is away.
+/// Write queue for an unavailable database.
 mod backlog;
-/// A PostgreSQL of our own.
+/// PostgreSQL server for tests.
 mod cluster;
-/// From one store to another.
+/// Copies between stores.
 mod copies;
-/// What was answered survives `kill -9`.
+/// Durability of acknowledged writes.
 mod durability;
-/// Files that are damaged, locked, foreign or open to others.
+/// Damaged, locked and foreign files.
 mod files;
-/// What only PostgreSQL can suffer.
+/// Databases of earlier versions.
+mod migrations;
+/// PostgreSQL with several nodes and failures.
 mod postgres;
-/// Sums equal a recount, whatever happened.
+/// Property tests of all aggregates.
 mod recount;

@@ -1,10 +1,11 @@
-//! What only PostgreSQL can suffer: several nodes that start at once, a server that dies, foreign tables.
+//! PostgreSQL with several nodes, server failures and foreign tables.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rb_store::{Change, RunKey, Scope, StepRow, Store, StoreError, contract, open};
+use rb_store::{Change, RunKey, Scope, StepRow, Store, StoreError, open};
+use rb_testkit::store_contract;
 
 use crate::cluster::Cluster;
 
@@ -37,12 +38,12 @@ async fn nodes(url: &str) -> Vec<Arc<dyn Store>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_start_at_once_make_one_schema() {
+async fn nodes_that_start_at_once_migrate_once() {
     let Some(cluster) = Cluster::shared() else { return };
     for _ in 0..3 {
         let nodes = nodes(&cluster.database()).await;
         let value = Change::PutSetting { name: "colour".to_owned(), value: "red".to_owned() };
-        nodes[0].apply(vec![value]).await.expect("kept");
+        nodes[0].apply(vec![value]).await.expect("written");
         for node in nodes {
             assert_eq!(node.setting("colour").await.expect("read").as_deref(), Some("red"));
         }
@@ -50,7 +51,7 @@ async fn nodes_that_start_at_once_make_one_schema() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_write_the_same_runs_keep_every_sum_exact() {
+async fn nodes_that_write_the_same_runs_keep_exact_totals() {
     let Some(cluster) = Cluster::shared() else { return };
     let nodes = nodes(&cluster.database()).await;
     let mut writing = tokio::task::JoinSet::new();
@@ -59,13 +60,13 @@ async fn nodes_that_write_the_same_runs_keep_every_sum_exact() {
             let store = Arc::clone(store);
             writing.spawn(async move {
                 for at in 0..40_u32 {
-                    // Every call touches two runs, in either order; and everybody also writes the same step.
+                    // Every call changes two runs in either order, and all write the same step.
                     let index = at * 12 + node * 4 + caller;
                     let mut changes = vec![step("r", index), step("s", index), step("r", 7)];
                     if caller % 2 == 1 {
                         changes.reverse();
                     }
-                    store.apply(changes).await.expect("kept");
+                    store.apply(changes).await.expect("written");
                 }
             });
         }
@@ -76,31 +77,31 @@ async fn nodes_that_write_the_same_runs_keep_every_sum_exact() {
         let row = store.run(&Scope::org("a"), run_id).await.expect("read").expect("there");
         assert_eq!(row.step_count, 480, "{run_id}");
     }
-    contract::recount(store, &[]).await.expect("sums equal a recount");
+    store_contract::recount(store, &[]).await.expect("aggregates equal a recount");
 }
 
 #[tokio::test]
-async fn tables_of_another_program_are_left_alone() {
+async fn tables_of_another_program_are_not_changed() {
     let Some(cluster) = Cluster::shared() else { return };
     let url = cluster.database();
     let (client, connection) =
         tokio_postgres::connect(&url, tokio_postgres::NoTls).await.expect("a connection");
     let connection = tokio::spawn(connection);
     client.batch_execute("CREATE TABLE music (title text)").await.expect("a table");
-    let told = open(&url).await.err().expect("refused").to_string();
-    assert!(told.contains("tables of another program"), "{told}");
-    client.batch_execute("DROP TABLE music").await.expect("gone");
+    let error = open(&url).await.err().expect("refused").to_string();
+    assert!(error.contains("tables of another program"), "{error}");
+    client.batch_execute("DROP TABLE music").await.expect("deleted");
     drop(open(&url).await.expect("an empty database"));
     let later = "INSERT INTO migrations (version, name) VALUES (9000, 'later')";
     client.batch_execute(later).await.expect("put");
-    let told = open(&url).await.err().expect("refused");
-    assert!(matches!(told, StoreError::TooNew { found: 9000, .. }), "{told}");
+    let error = open(&url).await.err().expect("refused");
+    assert!(matches!(error, StoreError::TooNew { found: 9000, .. }), "{error}");
     drop(client);
     drop(connection.await);
 }
 
 #[tokio::test]
-async fn what_was_stored_before_is_counted_too() {
+async fn migration_counts_existing_steps() {
     let Some(cluster) = Cluster::shared() else { return };
     let url = cluster.database();
     let (client, connection) =
@@ -127,29 +128,29 @@ async fn what_was_stored_before_is_counted_too() {
             VALUES (1, $1, 5, $2, 0, 0, 0, 0, 0, 0, false, false, false, '', $3, '', '', '')";
         client.execute(step, &[&i64::from(index), &score, &shown]).await.expect("a step");
     }
-    let store = open(&url).await.expect("brought up to date");
+    let store = open(&url).await.expect("migrated");
     let health = store.health(&Scope::default(), 0).await.expect("read");
     assert_eq!((health.warn_steps, health.danger_steps), (1, 1));
     let shown =
         "SELECT string_agg(pattern || ' ' || steps, ', ' ORDER BY pattern) FROM pattern_runs";
     let shown: String = client.query_one(shown, &[]).await.expect("read").get(0);
     assert_eq!(shown, r#"e1:p-1 2, e2:"ü\u" 1, e3:q 1"#);
-    store.apply(vec![Change::DeleteRun(run("r"))]).await.expect("gone");
+    store.apply(vec![Change::DeleteRun(run("r"))]).await.expect("deleted");
     assert!(client.query("SELECT FROM pattern_runs", &[]).await.expect("read").is_empty());
     drop(client);
     drop(connection.await);
 }
 
 #[tokio::test]
-async fn a_call_is_one_transaction_on_a_new_connection_too() {
+async fn a_call_is_one_transaction_on_a_new_connection() {
     let Some(cluster) = Cluster::shared() else { return };
     let url = cluster.database();
     let store = open(&url).await.expect("a store");
-    store.apply(vec![step("r", 0)]).await.expect("kept");
+    store.apply(vec![step("r", 0)]).await.expect("written");
     let (client, connection) =
         tokio_postgres::connect(&url, tokio_postgres::NoTls).await.expect("a connection");
     let connection = tokio::spawn(connection);
-    // A row keeps the number of the transaction that wrote it.
+    // `xmin` is the id of the transaction that wrote the row.
     let writers = "SELECT count(DISTINCT w) FROM (SELECT xmin::text AS w FROM usage UNION ALL SELECT xmin::text FROM steps) r";
     let writers: i64 = client.query_one(writers, &[]).await.expect("read").get(0);
     assert_eq!(writers, 1);
@@ -158,21 +159,21 @@ async fn a_call_is_one_transaction_on_a_new_connection_too() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_reached_is_told_without_the_password() {
+async fn connection_errors_do_not_contain_the_password() {
     let Some(cluster) = Cluster::shared() else { return };
     let missing = cluster.database().replace("/postgres?", "/nowhere?");
     for (url, expected) in [
         ("postgres://me:secret@127.0.0.1:1/db", "no connection"),
-        ("postgres://me:secret@127.0.0.1:port/db", "cannot be read"),
-        (missing.as_str(), "there is no such database"),
+        ("postgres://me:secret@127.0.0.1:port/db", "invalid database URL"),
+        (missing.as_str(), "no such database"),
     ] {
-        let told = open(url).await.err().expect("refused").to_string();
-        assert!(told.contains(expected) && !told.contains("secret"), "{told}");
+        let error = open(url).await.err().expect("refused").to_string();
+        assert!(error.contains(expected) && !error.contains("secret"), "{error}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_answered_survives_the_death_of_the_server() {
+async fn acknowledged_steps_survive_a_server_crash() {
     let Some(cluster) = Cluster::start() else { return };
     let store = open(&cluster.database()).await.expect("a store");
     let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -203,52 +204,53 @@ async fn what_was_answered_survives_the_death_of_the_server() {
     cluster.begin();
     let back = Instant::now();
     while store.ping().await.is_err() {
-        assert!(back.elapsed() < Duration::from_secs(10), "the store does not come back");
+        assert!(back.elapsed() < Duration::from_secs(10), "the store does not reconnect");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     println!("answers again {:.0?} after the server", back.elapsed());
     tokio::time::sleep(Duration::from_millis(300)).await;
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     let mut answered = 0;
-    while let Some(told) = writing.join_next().await {
-        let (writer, kept, refused) = told.expect("a writer");
+    while let Some(result) = writing.join_next().await {
+        let (writer, kept, refused) = result.expect("a writer");
         let steps = store.steps(&run(&format!("r{writer}")), 0, u32::MAX).await.expect("steps");
         let found: BTreeSet<u32> = steps.iter().map(|step| step.step_index).collect();
         let lost: Vec<_> = kept.difference(&found).collect();
         assert!(lost.is_empty(), "{} of {} lost: {lost:?}", lost.len(), kept.len());
-        assert!(refused > 0, "the server was away and nobody noticed");
+        assert!(refused > 0, "no call failed while the server was down");
         answered += kept.len();
     }
     println!("{answered} answered steps, none lost");
-    contract::recount(store, &[]).await.expect("sums equal a recount");
+    store_contract::recount(store, &[]).await.expect("aggregates equal a recount");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_hear_each_other_within_a_second_and_after_a_dropped_connection() {
+async fn nodes_receive_events_also_after_a_lost_connection() {
     let Some(cluster) = Cluster::shared() else { return };
     let url = cluster.database();
     let nodes = nodes(&url).await;
-    let mut hearing = nodes[1].hear("one").expect("there may be others");
-    let mut own = nodes[0].hear("zero").expect("there may be others");
+    let mut events_received = nodes[1].subscribe("one").expect("a shared store");
+    let mut own = nodes[0].subscribe("zero").expect("a shared store");
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     let (client, connection) =
         tokio_postgres::connect(&url, tokio_postgres::NoTls).await.expect("a connection");
     let connection = tokio::spawn(connection);
     for round in 0..3 {
-        let told: Vec<String> = (0..50).map(|at| format!("{round}: {at}\0")).collect();
+        let events: Vec<String> = (0..50).map(|at| format!("{round}: {at}\0")).collect();
         let begun = Instant::now();
-        nodes[0].tell("zero", told.clone()).await.expect("told");
-        for expected in told {
-            let heard = tokio::time::timeout(Duration::from_secs(8), hearing.recv()).await;
-            assert_eq!(heard.expect("in time"), Some(expected));
+        nodes[0].publish("zero", 1_000, events.clone()).await.expect("published");
+        for expected in events {
+            let received =
+                tokio::time::timeout(Duration::from_secs(8), events_received.recv()).await;
+            assert_eq!(received.expect("in time"), Some(expected));
         }
-        println!("heard after {:.0?}", begun.elapsed());
-        // Everybody but the one who asks loses his connections.
+        println!("received after {:.0?}", begun.elapsed());
+        // Terminates the listening connections.
         let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
             WHERE pid <> pg_backend_pid() AND query LIKE 'LISTEN%'";
         client.batch_execute(cut).await.expect("cut");
     }
-    assert!(own.try_recv().is_err(), "nobody hears himself");
+    assert!(own.try_recv().is_err(), "a node does not receive its own events");
     drop(client);
     drop(connection.await);
 }

@@ -1,4 +1,4 @@
-//! Sums equal a recount, whatever happened: random sequences of changes to a few runs.
+//! Property tests: after random changes of a few runs, all aggregates equal a recount.
 
 use std::sync::Arc;
 
@@ -6,8 +6,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use rb_store::{
-    Change, RunFilter, RunKey, RunStart, Scope, Scores, StepRow, StoreError, Tokens, contract, open,
+    Change, RunFilter, RunKey, RunStart, Scope, Scores, StepRow, StoreError, Tokens, open,
 };
+use rb_testkit::store_contract;
 use serde_json::{Map, Value};
 
 use crate::cluster::Cluster;
@@ -20,7 +21,7 @@ fn run_key() -> impl Strategy<Value = RunKey> {
 }
 
 fn score() -> impl Strategy<Value = f64> {
-    // The borders of the classes, and what adding fractions is bad at.
+    // Limits of the severity classes, and fractions without an exact binary representation.
     select(vec![0.0, 0.1, 0.2, 0.3, 0.349_999, 0.35, 0.599_999, 0.6, 0.7, 1.0, 1.0 / 3.0])
 }
 
@@ -31,16 +32,17 @@ fn words(from: Vec<&'static str>) -> impl Strategy<Value = Vec<String>> {
 
 fn step() -> impl Strategy<Value = StepRow> {
     let scores = vec((select(vec!["repeat", "drift", "calm"]), score()), 0..4);
-    let said = (run_key(), 0..4_u32, 0..3_i64, score(), scores, words(vec!["repeat", "drift"]));
-    let spent = (0..5_u64, 0..500_u64, 0..9_u64, select(vec![0.0, 0.1, 0.000_1, 1.0 / 7.0]));
+    let rated = (run_key(), 0..4_u32, 0..3_i64, score(), scores, words(vec!["repeat", "drift"]));
+    let tokens_and_cost =
+        (0..5_u64, 0..500_u64, 0..9_u64, select(vec![0.0, 0.1, 0.000_1, 1.0 / 7.0]));
     let given = (
         words(vec!["advice", "[e1:p-1]", "[e3:q]"]),
         words(vec!["E1Injection"]),
         select(vec!["", "m", "n"]),
     );
-    (said, spent, given).prop_map(|(said, spent, given)| {
-        let (run, step_index, day, total_score, scores, fired) = said;
-        let (output, input, cache, cost_usd) = spent;
+    (rated, tokens_and_cost, given).prop_map(|(rated, tokens_and_cost, given)| {
+        let (run, step_index, day, total_score, scores, fired) = rated;
+        let (output, input, cache, cost_usd) = tokens_and_cost;
         let (injections, injection_sources, model) = given;
         let scores: Scores = scores.into_iter().map(|(name, score)| (name.into(), score)).collect();
         let tokens = Tokens {
@@ -99,10 +101,10 @@ fn change() -> impl Strategy<Value = Change> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn sums_equal_a_recount(changes in vec(change(), 0..60)) {
+    fn aggregates_equal_a_recount(changes in vec(change(), 0..60)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let outcome = runtime.block_on(async {
-            contract::recount(open("sqlite::memory:").await?, &changes).await
+            store_contract::recount(open("sqlite::memory:").await?, &changes).await
         });
         prop_assert!(outcome.is_ok(), "{outcome:?}");
     }
@@ -111,17 +113,17 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn sums_equal_a_recount_in_postgres(changes in vec(change(), 0..60)) {
+    fn aggregates_equal_a_recount_in_postgres(changes in vec(change(), 0..60)) {
         let Some(cluster) = Cluster::shared() else { return Ok(()) };
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let outcome = runtime.block_on(async {
-            contract::recount(open(&cluster.database()).await?, &changes).await
+            store_contract::recount(open(&cluster.database()).await?, &changes).await
         });
         prop_assert!(outcome.is_ok(), "{outcome:?}");
     }
 
     #[test]
-    fn changes_made_together_leave_what_changes_made_apart_leave(changes in vec(change(), 0..40)) {
+    fn one_call_has_the_same_result_as_separate_calls(changes in vec(change(), 0..40)) {
         let Some(cluster) = Cluster::shared() else { return Ok(()) };
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let (together, apart) = runtime.block_on(async {
@@ -131,10 +133,10 @@ proptest! {
             for change in &changes {
                 counts.extend(other.apply(vec![change.clone()]).await?);
             }
-            assert_eq!(touched, counts, "rows touched");
+            assert_eq!(touched, counts, "affected rows");
             let all = RunFilter { count_max: 1_000, ..RunFilter::default() };
-            let nobody = Scope::default();
-            Ok::<_, StoreError>((one.runs(&nobody, &all).await?, other.runs(&nobody, &all).await?))
+            let unlimited = Scope::default();
+            Ok::<_, StoreError>((one.runs(&unlimited, &all).await?, other.runs(&unlimited, &all).await?))
         }).expect("both answer");
         prop_assert_eq!(together, apart);
     }

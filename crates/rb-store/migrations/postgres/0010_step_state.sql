@@ -1,0 +1,2 @@
+-- 0010: the name of the run's FSM state after the step; empty for steps that were stored before.
+ALTER TABLE steps ADD COLUMN state text NOT NULL DEFAULT '';
