@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use rb_engine::budget::Usage;
-use rb_engine::record::Reply;
+use rb_engine::policy::token_budget::Usage;
+use rb_engine::run::record::Reply;
 
 use crate::text::utf8;
 

@@ -2,8 +2,8 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use rb_engine::config::weights::{Profile, Weights};
 use rb_engine::monitors::ALL;
-use rb_engine::weights::{Profile, Weights};
 
 /// Every monitor: its name, its suite, and one sentence about it.
 #[pyfunction]

@@ -3,8 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use rb_engine::guidance::Source;
-use rb_engine::monitors::round4;
-use rb_engine::record::StepRecord;
+use rb_engine::run::record::StepRecord;
+use rb_engine::run::round4;
 
 /// One completed model call and what led to it.
 #[pyclass(frozen, get_all)]

@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use rb_embed::{Calibration, DIMS, Index, Owner, Wanted};
-use rb_engine::meaning::{Embedder, Vector};
+use rb_embed::{Calibration, DIMS, Index, Owner, SearchParams};
+use rb_engine::analysis::embedding::{Embedder, Vector};
 
 use crate::text::utf8;
 
@@ -63,11 +63,11 @@ impl TextIndex {
         score_threshold: f32,
     ) -> PyResult<Vec<(u64, f32)>> {
         let vector = rb_embed::embed(&utf8(query)?);
-        let calibration = Calibration::PACKED;
-        let wanted =
-            Wanted { count_max: top_k, cosine_min: calibration.cosine_at(score_threshold) };
+        let calibration = Calibration::STATIC_MODEL;
+        let params =
+            SearchParams { max_hits: top_k, min_cosine: calibration.cosine_at(score_threshold) };
         self.with(|index| {
-            let hits = index.nearest_of_all(&vector, wanted);
+            let hits = index.nearest_all_owners(&vector, params);
             let hits = hits.map_err(|error| PyValueError::new_err(error.to_string()))?;
             Ok(hits.iter().map(|hit| (*hit.id, calibration.similarity(hit.cosine))).collect())
         })

@@ -5,7 +5,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use rb_engine::guidance::render::{Family, render_pattern as render};
-use rb_engine::guidance::{Found, Lookup, Pattern, PatternBody, Tier};
+use rb_engine::guidance::{Pattern, PatternBody, Retrieved, Tier, TierResult};
 
 use crate::text::utf8;
 
@@ -25,19 +25,19 @@ pub(crate) fn render_pattern(
 }
 
 /// What was found, tier by tier. A tier that is not there was not asked for, `None` could not be answered.
-pub(crate) fn found(answers: Option<&Bound<'_, PyDict>>) -> PyResult<Found> {
-    let mut found = Found::NOTHING;
+pub(crate) fn found(answers: Option<&Bound<'_, PyDict>>) -> PyResult<Retrieved> {
+    let mut found = Retrieved::NONE;
     let Some(answers) = answers else { return Ok(found) };
     for (tier, place) in
         [(Tier::E1, &mut found.e1), (Tier::E2, &mut found.e2), (Tier::E3, &mut found.e3)]
     {
         *place = match answers.get_item(tier.name())? {
-            None => Lookup::NotAsked,
+            None => TierResult::NotAsked,
             Some(answer) => match answer.cast::<PyList>() {
-                Ok(items) => {
-                    Lookup::Answered(items.iter().filter_map(|item| pattern(tier, &item)).collect())
-                }
-                Err(_) => Lookup::Failed,
+                Ok(items) => TierResult::Answered(
+                    items.iter().filter_map(|item| pattern(tier, &item)).collect(),
+                ),
+                Err(_) => TierResult::Failed,
             },
         };
     }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use rb_engine::budget::TokenBudget;
-use rb_engine::fsm::FsmConfig;
-use rb_engine::gate::GateConfig;
+use rb_engine::config::weights::{Profile, Weights};
+use rb_engine::config::{Engine as EngineRules, EngineConfig};
 use rb_engine::monitors::SuiteChoice;
-use rb_engine::route::Routing;
-use rb_engine::rules::{Rules as EngineRules, RulesConfig};
-use rb_engine::weights::{Profile, Weights};
+use rb_engine::policy::fsm::FsmConfig;
+use rb_engine::policy::gate::GateConfig;
+use rb_engine::policy::routing::Routing;
+use rb_engine::policy::token_budget::TokenBudget;
 
 use crate::meaning::embedder;
 
@@ -57,7 +57,7 @@ impl Rules {
         notes.extend(weight_notes.iter().map(ToString::to_string));
         let routing = routing.unwrap_or_default();
         let routes = routing.iter().map(|(state, model)| (state.as_str(), model.as_str()));
-        let config = RulesConfig {
+        let config = EngineConfig {
             suite: suite_of(suite)?,
             weights,
             fire_threshold,
@@ -69,7 +69,7 @@ impl Rules {
                 enforced: enforce_token_budget,
                 ..TokenBudget::enforced(tokens_max)
             }),
-            ..RulesConfig::default()
+            ..EngineConfig::default()
         };
         let rules = config.check().map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(Self { inner: Arc::new(rules.with_embedder(embedder())), notes })

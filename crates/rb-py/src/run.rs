@@ -10,9 +10,9 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use rb_engine::guidance::Query as EngineQuery;
-use rb_engine::monitors::Reading as EngineReading;
-use rb_engine::run::{Ask as EngineAsk, Plan as EnginePlan, Run as EngineRun, Stop};
-use rb_engine::verdict::Verdict;
+use rb_engine::run::Reading as EngineReading;
+use rb_engine::run::remote_verdict::RemoteVerdict;
+use rb_engine::run::{Plan as EnginePlan, PreCall as EngineAsk, Run as EngineRun, Stop};
 
 use crate::answer::Answer;
 use crate::entry::StepLogEntry;
@@ -150,7 +150,7 @@ impl Run {
         latency_ms: f64,
     ) -> PyResult<StepLogEntry> {
         let plan = take(&plan.inner, "this `Plan` has been recorded already; plan again")?;
-        let composite = plan.ask().assessment.composite;
+        let composite = plan.pre_call().assessment.composite;
         let reply = answer.unwrap_or(&Answer::default()).as_engine(latency_ms);
         let mut record = self.with(|run| run.record(plan, reply))?;
         if let Some(model_id) = model_id.filter(|id| !id.is_empty()) {
@@ -196,11 +196,15 @@ impl Run {
 }
 
 impl Run {
-    fn ask(&self, steps: &Bound<'_, PyList>, verdict: Option<Verdict>) -> PyResult<EngineAsk> {
+    fn ask(
+        &self,
+        steps: &Bound<'_, PyList>,
+        verdict: Option<RemoteVerdict>,
+    ) -> PyResult<EngineAsk> {
         let steps = steps_of(steps)?;
         let steps: Vec<_> = steps.iter().map(|step| step.get().as_engine()).collect();
         self.with(|run| match verdict {
-            Some(verdict) => run.before_model_judged(&steps, verdict),
+            Some(verdict) => run.before_model_with_verdict(&steps, verdict),
             None => run.before_model(&steps),
         })
     }
@@ -252,7 +256,7 @@ impl Ask {
 impl Plan {
     fn of(plan: EnginePlan) -> Self {
         Self {
-            state: plan.ask().state.name(),
+            state: plan.pre_call().state.name(),
             route: plan.route.clone(),
             fragment: plan.fragment.as_ref().map(|fragment| fragment.as_str().to_owned()),
             stop: plan.stop.map(stop_in_words),
@@ -318,7 +322,7 @@ fn stop_in_words(stop: Stop) -> String {
 }
 
 /// A server's reply. What cannot be read in it counts as not said.
-fn verdict_of(reply: &Bound<'_, PyDict>) -> PyResult<Verdict> {
+fn verdict_of(reply: &Bound<'_, PyDict>) -> PyResult<RemoteVerdict> {
     let get = |key: &str| reply.get_item(key).map(|v| v.filter(|v| !v.is_none()));
     let scores = get("scores")?;
     let scores: Vec<(String, f64)> = match scores.as_ref().and_then(|s| s.cast::<PyDict>().ok()) {
@@ -342,5 +346,5 @@ fn verdict_of(reply: &Bound<'_, PyDict>) -> PyResult<Verdict> {
     };
     let fired: Vec<&str> = fired.iter().map(String::as_str).collect();
     let scores = scores.iter().map(|(name, score)| (name.as_str(), *score));
-    Ok(Verdict::new(scores, &fired, composite, text))
+    Ok(RemoteVerdict::new(scores, &fired, composite, text))
 }

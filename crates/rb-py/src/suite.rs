@@ -6,8 +6,9 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use rb_engine::monitors::{Panel, SuiteChoice};
-use rb_engine::rules::{Rules, RulesConfig};
+use rb_engine::config::{Engine, EngineConfig};
+use rb_engine::monitors::SuiteChoice;
+use rb_engine::run::MonitorSet;
 use rb_engine::step::{Input, Step};
 
 use crate::text::{utf8, utf8_or_empty};
@@ -15,11 +16,11 @@ use crate::text::{utf8, utf8_or_empty};
 /// How hard a thought looks, from 0 (easy) to 1 (hard).
 #[pyfunction]
 pub(crate) fn score_step(text: &Bound<'_, PyString>) -> PyResult<f64> {
-    Ok(rb_engine::score::difficulty(&utf8(text)?))
+    Ok(rb_engine::analysis::difficulty::difficulty(&utf8(text)?))
 }
 
-static DEFAULT: LazyLock<Arc<Rules>> = LazyLock::new(|| {
-    let config = RulesConfig { suite: SuiteChoice::Heuristic, ..RulesConfig::default() };
+static DEFAULT: LazyLock<Arc<Engine>> = LazyLock::new(|| {
+    let config = EngineConfig { suite: SuiteChoice::Heuristic, ..EngineConfig::default() };
     Arc::new(config.check().unwrap_or_default())
 });
 
@@ -36,14 +37,14 @@ pub(crate) fn heuristic_scores(
     let rules = if (cap, budget, window, min_total) == (5, 20, 5, 8) {
         Arc::clone(&DEFAULT)
     } else {
-        let mut config = RulesConfig { suite: SuiteChoice::Heuristic, ..RulesConfig::default() };
+        let mut config = EngineConfig { suite: SuiteChoice::Heuristic, ..EngineConfig::default() };
         config.monitors.streak.cap = cap;
         config.monitors.call_count.budget = budget;
         config.monitors.diversity.window = window;
         config.monitors.diversity.minimum = min_total;
         Arc::new(config.check().map_err(|error| PyValueError::new_err(error.to_string()))?)
     };
-    let mut panel = Panel::new(&rules, "");
+    let mut panel = MonitorSet::new(&rules, "");
     let mut latest = [0.0; 6];
     for (at, step) in steps.try_iter()?.enumerate() {
         let assessment = observe(&mut panel, &step?).map_err(|error| at_step(at, &error))?;
@@ -61,9 +62,9 @@ fn at_step(at: usize, error: &PyErr) -> PyErr {
 
 /// Reads one dictionary; keys that are missing or of another type count as empty, as they do in the reference.
 fn observe<'py>(
-    panel: &mut Panel,
+    panel: &mut MonitorSet,
     step: &Bound<'py, PyAny>,
-) -> PyResult<rb_engine::monitors::Assessment> {
+) -> PyResult<rb_engine::run::Assessment> {
     let py = step.py();
     let get = |key: &Bound<'py, PyString>| get(step, key);
     let action = match get(intern!(py, "action"))? {

@@ -1,8 +1,9 @@
 //! Whoever gives a run its scores: a suite of monitors, or something to compare it with.
 
 use rayon::prelude::*;
-use rb_engine::monitors::{ALL, Panel, Suite, SuiteChoice};
-use rb_engine::rules::Rules;
+use rb_engine::config::Engine;
+use rb_engine::monitors::{ALL, Suite, SuiteChoice};
+use rb_engine::run::MonitorSet;
 use serde::Serialize;
 
 use crate::corpus::LabelledRun;
@@ -136,12 +137,12 @@ pub(crate) fn traces(judge: &dyn Judge, runs: &[&LabelledRun], watch: &dyn Watch
 /// The engine's monitors under given rules.
 #[derive(Debug, Clone)]
 pub struct SuiteJudge {
-    rules: Rules,
+    rules: Engine,
 }
 
 impl SuiteJudge {
     /// The monitors of the suites that the rules choose.
-    pub fn new(rules: Rules) -> Self {
+    pub fn new(rules: Engine) -> Self {
         Self { rules }
     }
 }
@@ -162,7 +163,7 @@ impl Judge for SuiteJudge {
     }
 
     fn trace(&self, run: &LabelledRun) -> Trace {
-        let mut panel = Panel::new(&self.rules, &run.task.text);
+        let mut panel = MonitorSet::new(&self.rules, &run.task.text);
         let mut before: Vec<bool> = Vec::new();
         let steps = run.steps.iter().map(|step| {
             let assessment = panel.observe(&step.step());
@@ -207,7 +208,7 @@ impl Judge for StepCount {
 
 #[cfg(test)]
 mod tests {
-    use rb_engine::rules::RulesConfig;
+    use rb_engine::config::EngineConfig;
 
     use super::*;
     use crate::corpus::OwnedStep;
@@ -220,7 +221,7 @@ mod tests {
 
     #[test]
     fn an_alarm_begins_once() {
-        let config = RulesConfig { suite: SuiteChoice::Heuristic, ..RulesConfig::default() };
+        let config = EngineConfig { suite: SuiteChoice::Heuristic, ..EngineConfig::default() };
         let judge = SuiteJudge::new(config.check().expect("good rules"));
         let trace = judge.trace(&run_of(12));
         let streak = judge.monitors().iter().position(|id| *id == "streak").expect("a monitor");

@@ -9,9 +9,9 @@
 //! ```
 //! use rb_quality::judge::{Judge, StepCount, SuiteJudge};
 //! use rb_quality::measure::{Options, measure};
-//! use rb_engine::rules::Rules;
+//! use rb_engine::config::Engine;
 //!
-//! let monitors = SuiteJudge::new(Rules::default());
+//! let monitors = SuiteJudge::new(Engine::default());
 //! let judges: [&dyn Judge; 2] = [&monitors, &StepCount];
 //! let report = measure(&[], &judges, &Options::default(), &());
 //! assert!(report.sets.is_empty());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rb_engine::meaning::Embedder;
+use rb_engine::analysis::embedding::Embedder;
 use rb_store::Store;
 
 use crate::auth::Keys;

@@ -93,7 +93,7 @@ impl From<StoreError> for ApiError {
                 Self::Unavailable
             }
             // Whoever guards a change tries again by himself; here everything was tried.
-            StoreError::Moved => {
+            StoreError::VersionConflict => {
                 tracing::warn!("a run is changed by others faster than it can be read");
                 Self::Unavailable
             }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
-use rb_store::{Change, RunKey, Store, StoreError, WaitingRow};
+use rb_store::{Change, OperatorMessageRow, RunKey, Store, StoreError};
 
 use crate::clock::now_ms;
 use crate::error::{ApiError, ApiResult, unprocessable};
@@ -40,7 +40,7 @@ pub(crate) struct Hands {
 
 /// Words that were taken away, to be said now.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Taken(Vec<WaitingRow>);
+pub(crate) struct Taken(Vec<OperatorMessageRow>);
 
 impl Taken {
     pub(crate) fn texts(&self) -> Vec<String> {
@@ -70,7 +70,7 @@ impl Hands {
     }
 
     pub(crate) async fn look(&self) {
-        match self.store.runs_waited_for(oldest_ms()).await {
+        match self.store.runs_with_messages(oldest_ms()).await {
             // What is known stays: it may have been said since the store was asked.
             Ok(runs) => {
                 let mut waited_for = self.lock();
@@ -107,14 +107,14 @@ impl Hands {
         if self.rates.check_key(run).is_err() {
             return Err(ApiError::TooSoon("this run was spoken to often; wait a moment"));
         }
-        let row = WaitingRow {
+        let row = OperatorMessageRow {
             run: run.clone(),
-            words_id: uuid::Uuid::now_v7().simple().to_string(),
+            message_id: uuid::Uuid::now_v7().simple().to_string(),
             text: words.to_owned(),
             at_ms: now_ms(),
         };
-        let old = Change::ExpireWaiting { before_ms: oldest_ms() };
-        self.store.apply(vec![old, Change::PutWaiting(Box::new(row))]).await?;
+        let old = Change::ExpireOperatorMessages { before_ms: oldest_ms() };
+        self.store.apply(vec![old, Change::PutOperatorMessage(Box::new(row))]).await?;
         self.lock().insert(run.clone());
         Ok(waiting + 1)
     }
@@ -149,14 +149,14 @@ impl Hands {
     }
 
     /// What was there and nobody else took in the same moment.
-    async fn try_take(&self, run: &RunKey) -> Result<Vec<WaitingRow>, StoreError> {
+    async fn try_take(&self, run: &RunKey) -> Result<Vec<OperatorMessageRow>, StoreError> {
         let rows = self.fresh(run).await?;
         if rows.is_empty() {
             return Ok(rows);
         }
-        let take = |row: &WaitingRow| Change::TakeWaiting {
+        let take = |row: &OperatorMessageRow| Change::TakeOperatorMessage {
             run: run.clone(),
-            words_id: row.words_id.clone(),
+            message_id: row.message_id.clone(),
         };
         let touched = self.store.apply(rows.iter().map(take).collect()).await?;
         let ours = rows.into_iter().zip(touched).filter(|(_, touched)| *touched > 0);
@@ -168,7 +168,8 @@ impl Hands {
         let Some(run) = rows.first().map(|row| row.run.clone()) else { return };
         let hands = Arc::clone(self);
         let putting = tokio::spawn(async move {
-            let rows = rows.into_iter().map(|row| Change::PutWaiting(Box::new(row))).collect();
+            let rows =
+                rows.into_iter().map(|row| Change::PutOperatorMessage(Box::new(row))).collect();
             match hands.store.apply(rows).await {
                 Ok(_) => drop(hands.lock().insert(run)),
                 Err(error) => {
@@ -186,9 +187,9 @@ impl Hands {
         rows.into_iter().map(|row| row.text).collect()
     }
 
-    async fn fresh(&self, run: &RunKey) -> Result<Vec<WaitingRow>, StoreError> {
+    async fn fresh(&self, run: &RunKey) -> Result<Vec<OperatorMessageRow>, StoreError> {
         let oldest_ms = oldest_ms();
-        let rows = self.store.waiting(run).await?;
+        let rows = self.store.operator_messages(run).await?;
         Ok(rows.into_iter().filter(|row| row.at_ms >= oldest_ms).collect())
     }
 }
@@ -247,8 +248,12 @@ mod tests {
         let store = store().await;
         let hands = node(&store).await;
         hands.add(&key("a"), "Now.").await.unwrap();
-        let old = WaitingRow { run: key("a"), words_id: "old".to_owned(), ..WaitingRow::default() };
-        store.apply(vec![Change::PutWaiting(Box::new(old))]).await.unwrap();
+        let old = OperatorMessageRow {
+            run: key("a"),
+            message_id: "old".to_owned(),
+            ..OperatorMessageRow::default()
+        };
+        store.apply(vec![Change::PutOperatorMessage(Box::new(old))]).await.unwrap();
         assert_eq!(hands.waiting(&key("a")).await, ["Now."]);
         assert_eq!(hands.take(&key("a")).await.texts(), ["Now."]);
     }

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use rb_engine::budget::TokenBudget;
-use rb_engine::meaning::Embedder;
-use rb_engine::monitors::{Assessment, Panel, Reading, SuiteChoice};
-use rb_engine::route::Routing;
-use rb_engine::rules::{Rules, RulesConfig, Voices};
+use rb_engine::analysis::embedding::Embedder;
+use rb_engine::config::weights::Weights;
+use rb_engine::config::{AdviceSource, Engine, EngineConfig};
+use rb_engine::monitors::SuiteChoice;
+use rb_engine::policy::routing::Routing;
+use rb_engine::policy::token_budget::TokenBudget;
+use rb_engine::run::{Assessment, MonitorSet, Reading};
 use rb_engine::step::StepIndex;
-use rb_engine::weights::Weights;
 use rb_store::Scores;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -40,8 +41,8 @@ impl Suite {
 }
 
 /// The rules a trace is judged by.
-pub(crate) fn rules(embedder: &Arc<dyn Embedder>, suite: Suite, weights: Weights) -> Arc<Rules> {
-    let config = RulesConfig { suite: suite.choice(), weights, ..RulesConfig::default() };
+pub(crate) fn rules(embedder: &Arc<dyn Embedder>, suite: Suite, weights: Weights) -> Arc<Engine> {
+    let config = EngineConfig { suite: suite.choice(), weights, ..EngineConfig::default() };
     checked(embedder, config)
 }
 
@@ -51,18 +52,18 @@ pub(crate) fn rules_of_run(
     embedder: &Arc<dyn Embedder>,
     weights: Weights,
     metadata: &Map<String, Value>,
-) -> Arc<Rules> {
-    let config = RulesConfig {
+) -> Arc<Engine> {
+    let config = EngineConfig {
         weights,
-        voices: Voices::Semantic,
+        voices: AdviceSource::Semantic,
         budget: budget(metadata).ok().flatten(),
         routing: routing(metadata).unwrap_or_default(),
-        ..RulesConfig::default()
+        ..EngineConfig::default()
     };
     checked(embedder, config)
 }
 
-fn checked(embedder: &Arc<dyn Embedder>, config: RulesConfig) -> Arc<Rules> {
+fn checked(embedder: &Arc<dyn Embedder>, config: EngineConfig) -> Arc<Engine> {
     // Weights are always within their bounds, budget and routing were checked: nothing is left to refuse.
     let rules = config.check().unwrap_or_default();
     Arc::new(rules.with_embedder(Arc::clone(embedder)))
@@ -137,7 +138,7 @@ pub(crate) fn evidence(assessment: &Assessment, name: impl Fn(u32) -> u32) -> Ve
 }
 
 /// The readings above zero, the most serious first: by weight times score, then in the order of the table.
-pub(crate) fn ranked<'a>(assessment: &'a Assessment, panel: &Panel) -> Vec<&'a Reading> {
+pub(crate) fn ranked<'a>(assessment: &'a Assessment, panel: &MonitorSet) -> Vec<&'a Reading> {
     let weight = |reading: &Reading| {
         panel.weights().get(reading.monitor.id).unwrap_or_default() * reading.score
     };

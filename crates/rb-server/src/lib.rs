@@ -92,6 +92,8 @@ mod spans;
 mod stats;
 /// Look-ups for a run that is steered.
 mod steering;
+/// Metrics and events of stored steps.
+mod telemetry;
 /// A whole server to try requests on.
 #[cfg(test)]
 mod trial;

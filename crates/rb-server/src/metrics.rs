@@ -127,7 +127,7 @@ impl Metrics {
     /// How much waits for the database at the moment.
     pub(crate) fn note_backlog(&self, waiting: BacklogState) {
         self.backlog_bytes.set(i64::try_from(waiting.bytes).unwrap_or(i64::MAX));
-        self.store_away.set(i64::from(waiting.is_any));
+        self.store_away.set(i64::from(waiting.is_pending));
     }
 
     /// Everything, as Prometheus reads it.

@@ -16,7 +16,7 @@ const TOLD_EVERY: Duration = Duration::from_millis(50);
 /// Tells and hears for as long as the server runs; a store that only this node uses has nobody to hear.
 pub(crate) async fn keep_in_touch(app: Shared) {
     let node = uuid::Uuid::now_v7().simple().to_string();
-    let Some(mut hearing) = app.store.hear(&node) else { return };
+    let Some(mut hearing) = app.store.subscribe(&node) else { return };
     let telling = tokio::spawn(tell(Shared::clone(&app), node));
     while let Some(message) = hearing.recv().await {
         // A message of a later version is no event that this one knows.
@@ -31,7 +31,9 @@ async fn tell(app: Shared, node: String) {
     let mut own = app.events.listen_to_own();
     while let Some(events) = next(&mut own).await {
         let messages = events.iter().filter_map(|event| serde_json::to_string(event).ok());
-        if let Err(error) = app.store.tell(&node, messages.collect()).await {
+        if let Err(error) =
+            app.store.publish(&node, crate::clock::now_ms(), messages.collect()).await
+        {
             tracing::debug!(%error, "other nodes were not told of some steps");
         }
         tokio::time::sleep(TOLD_EVERY).await;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rb_engine::weights::{Profile, WeightNote, Weights};
+use rb_engine::config::weights::{Profile, WeightNote, Weights};
 use rb_store::{ProfileRow, Result, Scope, Store};
 
 /// For how long the profiles of an organisation are believed; a change made here is seen at once.

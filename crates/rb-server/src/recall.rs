@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rb_embed::{Calibration, DIMS, Index, Owner, Wanted, embed};
+use rb_embed::{Calibration, DIMS, Index, Owner, SearchParams, embed};
 use rb_store::{FindingRow, Store};
 
 use crate::error::{ApiError, ApiResult};
@@ -163,8 +163,8 @@ impl Shelf {
     }
 
     fn search(&self, query: &str, count_max: usize, score_min: f64) -> Vec<Recalled> {
-        let wanted = Wanted { count_max, cosine_min: cosine_min(score_min) };
-        let hits = self.vectors.nearest_of_all(&embed(query), wanted).unwrap_or_default();
+        let wanted = SearchParams { max_hits: count_max, min_cosine: cosine_min(score_min) };
+        let hits = self.vectors.nearest_all_owners(&embed(query), wanted).unwrap_or_default();
         let recalled = hits.iter().filter_map(|hit| {
             let finding = Arc::clone(self.findings.get(hit.id)?);
             Some(Recalled { finding, score: score(hit.cosine) })
@@ -174,13 +174,13 @@ impl Shelf {
 }
 
 fn score(cosine: f32) -> f64 {
-    f64::from(Calibration::PACKED.similarity(cosine))
+    f64::from(Calibration::STATIC_MODEL.similarity(cosine))
 }
 
 /// The cosine behind a threshold. At 0 everything counts, also what points the other way.
 #[expect(clippy::cast_possible_truncation, reason = "a threshold needs no more digits")]
 fn cosine_min(score_min: f64) -> f32 {
-    if score_min <= 0.0 { -1.0 } else { Calibration::PACKED.cosine_at(score_min as f32) }
+    if score_min <= 0.0 { -1.0 } else { Calibration::STATIC_MODEL.cosine_at(score_min as f32) }
 }
 
 fn bytes_of(row: &FindingRow) -> usize {

@@ -1,7 +1,7 @@
 //! What going through a stored step again needs beside the step itself: the model that was asked for, and what the
 //! look-ups gave. Written into `StepRow::replay`.
 
-use rb_engine::guidance::{Found, Lookup, Pattern, PatternBody};
+use rb_engine::guidance::{Pattern, PatternBody, Retrieved, TierResult};
 use serde::{Deserialize, Serialize};
 
 /// The model and the answers of one walk.
@@ -55,7 +55,12 @@ enum KeptBody {
 }
 
 impl Replay {
-    pub(crate) fn new(model: &str, found: &Found, wrap_up: Option<&str>, words: &[String]) -> Self {
+    pub(crate) fn new(
+        model: &str,
+        found: &Retrieved,
+        wrap_up: Option<&str>,
+        words: &[String],
+    ) -> Self {
         Self {
             model: model.to_owned(),
             e1: Answer::from(&found.e1),
@@ -76,27 +81,29 @@ impl Replay {
         serde_json::to_string(self).ok() // strings and lists only: it cannot fail
     }
 
-    pub(crate) fn found(&self) -> Found {
-        Found { e1: self.e1.lookup(), e2: self.e2.lookup(), e3: self.e3.lookup() }
+    pub(crate) fn found(&self) -> Retrieved {
+        Retrieved { e1: self.e1.lookup(), e2: self.e2.lookup(), e3: self.e3.lookup() }
     }
 }
 
-impl From<&Lookup> for Answer {
-    fn from(lookup: &Lookup) -> Self {
+impl From<&TierResult> for Answer {
+    fn from(lookup: &TierResult) -> Self {
         match lookup {
-            Lookup::NotAsked => Self::NotAsked,
-            Lookup::Failed => Self::Failed,
-            Lookup::Answered(patterns) => Self::Answered(patterns.iter().map(Kept::from).collect()),
+            TierResult::NotAsked => Self::NotAsked,
+            TierResult::Failed => Self::Failed,
+            TierResult::Answered(patterns) => {
+                Self::Answered(patterns.iter().map(Kept::from).collect())
+            }
         }
     }
 }
 
 impl Answer {
-    fn lookup(&self) -> Lookup {
+    fn lookup(&self) -> TierResult {
         match self {
-            Self::NotAsked => Lookup::NotAsked,
-            Self::Failed => Lookup::Failed,
-            Self::Answered(kept) => Lookup::Answered(kept.iter().map(Kept::pattern).collect()),
+            Self::NotAsked => TierResult::NotAsked,
+            Self::Failed => TierResult::Failed,
+            Self::Answered(kept) => TierResult::Answered(kept.iter().map(Kept::pattern).collect()),
         }
     }
 }
@@ -159,9 +166,13 @@ mod tests {
         ];
         let patterns = bodies.map(|body| Pattern { id: text("p"), body }).to_vec();
         for found in [
-            Found::NOTHING,
-            Found { e1: Lookup::Failed, e2: Lookup::Answered(vec![]), e3: Lookup::NotAsked },
-            Found { e2: Lookup::Answered(patterns), ..Found::NOTHING },
+            Retrieved::NONE,
+            Retrieved {
+                e1: TierResult::Failed,
+                e2: TierResult::Answered(vec![]),
+                e3: TierResult::NotAsked,
+            },
+            Retrieved { e2: TierResult::Answered(patterns), ..Retrieved::NONE },
         ] {
             let words = [text("Look there.")];
             let kept = Replay::new("m", &found, Some("Wrap up."), &words).write().unwrap();

@@ -9,7 +9,7 @@ mod caveats;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rb_engine::monitors::round4;
+use rb_engine::run::round4;
 use rb_store::{ExperimentRun, Health, OutcomeClass, Tokens};
 use serde::Serialize;
 use utoipa::ToSchema;

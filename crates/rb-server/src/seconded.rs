@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
-use rb_embed::{CONFIRMED_FROM, HostedTransformer, TransformerError};
-use rb_engine::meaning::{Embedder, Vector};
+use rb_embed::{CONFIRMATION_MIN_COSINE, TransformerError, TransformerWorker};
+use rb_engine::analysis::embedding::{Embedder, Vector};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// A call on its way waits this long for a text of a second opinion, then it does without.
@@ -28,17 +28,17 @@ pub fn packed() -> Arc<dyn Embedder> {
 
 /// The vectors in the binary, confirmed by the transformer in a folder, for runs that are over.
 pub fn confirmed_by(folder: &Path) -> Result<Arc<dyn Embedder>, TransformerError> {
-    let transformer = Arc::new(HostedTransformer::open(folder.to_owned())?);
+    let transformer = Arc::new(TransformerWorker::open(folder.to_owned())?);
     Ok(Arc::new(Seconded::new(transformer, RECORDED_WITHIN)))
 }
 
 /// The same for agents that wait, by a transformer that is loaded already.
-pub(crate) fn seconded(transformer: Arc<HostedTransformer>) -> Arc<dyn Embedder> {
+pub(crate) fn seconded(transformer: Arc<TransformerWorker>) -> Arc<dyn Embedder> {
     Arc::new(Seconded::new(transformer, LIVE_WITHIN))
 }
 
 struct Seconded {
-    transformer: Arc<HostedTransformer>,
+    transformer: Arc<TransformerWorker>,
     answer_within: Duration,
     remembered: Mutex<HashMap<String, rb_embed::Vector>>,
 }
@@ -49,14 +49,14 @@ impl Embedder for Seconded {
     }
 
     /// Late or broken, it has no opinion, and the suspicion stands.
-    fn confirms(&self, a: &str, b: &str) -> Option<bool> {
+    fn second_opinion(&self, a: &str, b: &str) -> Option<bool> {
         let (a, b) = (self.direction(a)?, self.direction(b)?);
-        Some(a.cosine(&b) >= CONFIRMED_FROM)
+        Some(a.cosine(&b) >= CONFIRMATION_MIN_COSINE)
     }
 }
 
 impl Seconded {
-    fn new(transformer: Arc<HostedTransformer>, answer_within: Duration) -> Self {
+    fn new(transformer: Arc<TransformerWorker>, answer_within: Duration) -> Self {
         Self { transformer, answer_within, remembered: Mutex::default() }
     }
 
@@ -97,15 +97,15 @@ mod tests {
     fn the_transformer_has_an_opinion_and_the_vectors_have_none() {
         let seconded = tiny();
         let text = "the test fails again";
-        assert_eq!(seconded.confirms(text, "The  TEST fails again"), Some(true));
-        assert_eq!(seconded.confirms(text, ""), Some(false));
-        assert_eq!(packed().confirms(text, text), None);
+        assert_eq!(seconded.second_opinion(text, "The  TEST fails again"), Some(true));
+        assert_eq!(seconded.second_opinion(text, ""), Some(false));
+        assert_eq!(packed().second_opinion(text, text), None);
         assert_eq!(seconded.embed(text), packed().embed(text));
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn it_may_be_asked_by_a_request() {
-        assert_eq!(tiny().confirms("retry", "retry"), Some(true));
+        assert_eq!(tiny().second_opinion("retry", "retry"), Some(true));
     }
 
     #[test]

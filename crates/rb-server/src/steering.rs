@@ -1,13 +1,13 @@
 //! Look-ups for a run that is steered. Whatever fails here is an empty answer: the agent's call goes out.
 
-use rb_engine::guidance::{Found, Lookup, Query, Tier};
+use rb_engine::guidance::{Query, Retrieved, Tier, TierResult};
 
 use crate::app::Shared;
 use crate::library::{Match, Wanted};
 
 /// What was found for the queries of one call, as the engine takes it, and where it came from.
 pub(crate) struct Answers {
-    pub(crate) found: Found,
+    pub(crate) found: Retrieved,
     pub(crate) matches: Vec<Match>,
     /// The organisation has used up its allowance, so nothing was looked for.
     pub(crate) is_over_cap: bool,
@@ -15,22 +15,22 @@ pub(crate) struct Answers {
 
 /// Looks up what the engine asks for. A look-up that fails does not use up the run's allowance.
 pub(crate) async fn look_up(app: &Shared, org: &str, model: &str, queries: &[Query]) -> Answers {
-    let mut answers = Answers { found: Found::NOTHING, matches: Vec::new(), is_over_cap: false };
+    let mut answers = Answers { found: Retrieved::NONE, matches: Vec::new(), is_over_cap: false };
     if queries.is_empty() {
         return answers;
     }
     answers.is_over_cap = is_over_cap(app, org).await;
     for query in queries {
         let lookup = if answers.is_over_cap {
-            Lookup::Failed
+            TierResult::Failed
         } else {
             match look_up_one(app, org, model, query).await {
                 Some(matches) => {
                     let patterns = matches.iter().map(Match::pattern).collect();
                     answers.matches.extend(matches);
-                    Lookup::Answered(patterns)
+                    TierResult::Answered(patterns)
                 }
-                None => Lookup::Failed,
+                None => TierResult::Failed,
             }
         };
         match query.tier {

@@ -1,6 +1,6 @@
 //! What an answer cost in tokens, split the way it is priced.
 
-use rb_engine::budget::Usage;
+use rb_engine::policy::token_budget::Usage;
 
 /// Tokens of one answer. The four kinds do not overlap; only `cache_write_hour` is a part of `cache_write`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use rb_engine::config::weights::Profile;
 use rb_engine::monitors::SuiteChoice;
-use rb_engine::weights::Profile;
 use rb_quality::corpus::Split;
 
 use self::help::{

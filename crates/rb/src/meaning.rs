@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
-use rb_engine::meaning::Embedder;
+use rb_engine::analysis::embedding::Embedder;
 use rb_server::seconded;
 
 /// Who confirms what the embeddings inside the binary suspect.

@@ -81,7 +81,7 @@ impl Settings {
         }
         make_dir(&self.data_dir)?;
         let file = self.backlog_file();
-        let opened = Backlog::before(store, &file, self.raw.backlog_bytes_max).await;
+        let opened = Backlog::wrap(store, &file, self.raw.backlog_bytes_max).await;
         opened.with_context(|| {
             format!("cannot open {}, where steps wait for the database", file.display())
         })

@@ -14,12 +14,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Result;
-use rb_engine::guidance::{Found, Lookup};
-use rb_engine::meaning::Vector;
-use rb_engine::monitors::{Assessment, Panel, SuiteChoice};
-use rb_engine::record::{Reply, StepRecord};
-use rb_engine::rules::{Rules, RulesConfig};
+use rb_engine::analysis::embedding::Vector;
+use rb_engine::config::{Engine, EngineConfig};
+use rb_engine::guidance::{Retrieved, TierResult};
+use rb_engine::monitors::SuiteChoice;
 use rb_engine::run::Run;
+use rb_engine::run::record::{Reply, StepRecord};
+use rb_engine::run::{Assessment, MonitorSet};
 use rb_engine::step::{Input, Step};
 
 use super::python::{Answer, Python};
@@ -94,7 +95,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-fn measure(mix: Mix, rules: &[Arc<Rules>]) -> Result<()> {
+fn measure(mix: Mix, rules: &[Arc<Engine>]) -> Result<()> {
     let steps = trace(mix, LENGTHS.map(|(length, _)| length).into_iter().max().unwrap_or_default());
     let mut python = match Python::start(&steps) {
         Ok(python) => Some(python),
@@ -148,7 +149,7 @@ fn introduce(mix: Mix, steps: &[OwnedStep]) {
 
 impl Cell {
     /// Goes through the run and times its last steps.
-    fn measure(&mut self, steps: &[OwnedStep], rules: &Arc<Rules>, walks: bool) {
+    fn measure(&mut self, steps: &[OwnedStep], rules: &Arc<Engine>, walks: bool) {
         let (before, timed) = steps.split_at(steps.len().saturating_sub(PERIOD));
         let seconds = if walks {
             let mut run = begun(rules);
@@ -159,7 +160,7 @@ impl Cell {
             self.heap_bytes = run.heap_bytes();
             seconds
         } else {
-            let mut panel = Panel::new(rules, TASK);
+            let mut panel = MonitorSet::new(rules, TASK);
             for step in before {
                 panel.observe(&borrowed(step));
             }
@@ -181,14 +182,14 @@ fn time<T>(steps: &[OwnedStep], mut take: impl FnMut(Step<'_>) -> T) -> f64 {
 }
 
 /// The seconds of every step of one run.
-fn single_steps(steps: &[OwnedStep], rules: &Arc<Rules>) -> Vec<f64> {
+fn single_steps(steps: &[OwnedStep], rules: &Arc<Engine>) -> Vec<f64> {
     let mut run = begun(rules);
     let one = |step| time(std::slice::from_ref(step), |step| walk(&mut run, &[step]));
     steps.iter().map(one).collect()
 }
 
 /// A run whose first model call was made.
-fn begun(rules: &Arc<Rules>) -> Run {
+fn begun(rules: &Arc<Engine>) -> Run {
     let mut run = Run::new(Arc::clone(rules), TASK);
     walk(&mut run, &[]);
     run
@@ -197,8 +198,8 @@ fn begun(rules: &Arc<Rules>) -> Run {
 /// One step, with a pattern library that answers and knows nothing.
 fn walk(run: &mut Run, new_steps: &[Step<'_>]) -> StepRecord {
     let ask = run.before_model(new_steps);
-    let empty = || Lookup::Answered(Vec::new());
-    let plan = run.plan(ask, Found { e1: empty(), e2: empty(), e3: empty() }, "claude-sonnet");
+    let empty = || TierResult::Answered(Vec::new());
+    let plan = run.plan(ask, Retrieved { e1: empty(), e2: empty(), e3: empty() }, "claude-sonnet");
     run.record(plan, Reply::default())
 }
 
@@ -208,8 +209,8 @@ fn borrowed(step: &OwnedStep) -> Step<'_> {
         .with_observation(&step.observation)
 }
 
-fn rules_for(suite: SuiteChoice) -> Result<Arc<Rules>> {
-    let rules = RulesConfig { suite, ..RulesConfig::default() }.check()?;
+fn rules_for(suite: SuiteChoice) -> Result<Arc<Engine>> {
+    let rules = EngineConfig { suite, ..EngineConfig::default() }.check()?;
     let embedder = |text: &str| Vector::of(rb_embed::embed(text).values());
     Ok(Arc::new(rules.with_embedder(Arc::new(embedder))))
 }
@@ -236,6 +237,6 @@ fn compare(steps: &[OwnedStep], python: &mut Python) -> Result<()> {
 
 /// What the monitors of the heuristic suite say after the last step.
 fn readings(steps: &[OwnedStep]) -> Result<Assessment> {
-    let mut panel = Panel::new(rules_for(SuiteChoice::Heuristic)?.as_ref(), TASK);
+    let mut panel = MonitorSet::new(rules_for(SuiteChoice::Heuristic)?.as_ref(), TASK);
     Ok(steps.iter().map(|step| panel.observe(&borrowed(step))).last().unwrap_or_default())
 }

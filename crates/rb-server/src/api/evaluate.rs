@@ -13,12 +13,12 @@ use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
+use rb_engine::config::Engine;
+use rb_engine::config::weights::Weights;
 use rb_engine::guidance::render::{Family, render_pattern};
-use rb_engine::guidance::{Source, Tier, said_by_hand, sanitise};
-use rb_engine::monitors::Panel;
-use rb_engine::rules::Rules;
+use rb_engine::guidance::{Source, Tier, operator_message, sanitise};
+use rb_engine::run::MonitorSet;
 use rb_engine::step::{Input, Step};
-use rb_engine::weights::Weights;
 use rb_store::{RunKey, RunRow, Scope, Scores};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -32,7 +32,6 @@ use crate::body;
 use crate::error::{ApiError, ApiResult, Problem, unprocessable};
 use crate::judge::{self, Evidence, Suite};
 use crate::library::Wanted;
-use crate::metrics::{InjectionLabels, MonitorLabels};
 use crate::prefix::{Mark, Settings, StepIn, Steps, Trace, Watched};
 use crate::steering;
 
@@ -104,7 +103,7 @@ struct Verdict {
 
 /// How a trace is judged.
 struct Judged {
-    rules: Arc<Rules>,
+    rules: Arc<Engine>,
     task: String,
     /// Everything above, as bytes: states judged in another way are other states.
     by: Vec<u8>,
@@ -153,7 +152,7 @@ async fn evaluate(
         speak_by_hand(&app.hands.take(&run).await.texts(), &mut verdict);
     }
     verdict.notes = judged.notes.into_iter().chain(cut).collect();
-    count(&app, &verdict);
+    // Counted when the client reports the step: the public SDKs call both routes for one step.
     let reply = Bytes::from(serde_json::to_vec(&verdict).map_err(|_| ApiError::Internal)?);
     app.prefixes.keep_reply(&blocks, reply.clone());
     Ok(json(reply))
@@ -230,7 +229,7 @@ async fn observed(
     });
     let mark = marks.last().copied().unwrap_or(steps.known.1);
     let (done, watched) =
-        state.unwrap_or_else(|| (0, Watched::new(Panel::new(&judged.rules, &judged.task))));
+        state.unwrap_or_else(|| (0, Watched::new(MonitorSet::new(&judged.rules, &judged.task))));
     let work = move || {
         let (watched, notes) = observe_from(&steps, done, watched)?;
         Ok((steps, (watched, mark), notes))
@@ -356,24 +355,10 @@ fn speak_by_hand(words: &[String], verdict: &mut Verdict) {
     if words.is_empty() {
         return;
     }
-    let said = words.iter().map(|words| sanitise(&said_by_hand(words)));
+    let said = words.iter().map(|words| sanitise(&operator_message(words)));
     let said: Vec<String> = said.chain(verdict.intervention_text.take()).collect();
     verdict.inject = true;
     verdict.intervention_text = Some(said.join("\n\n"));
     verdict.injection_path = Some("hand");
-    verdict.intervention_source = Some(Source::Hand.name().to_owned());
-}
-
-fn count(app: &Shared, verdict: &Verdict) {
-    for spec in verdict.fired.iter().filter_map(|id| rb_engine::monitors::find(id)) {
-        app.metrics.monitor_fired.get_or_create(&MonitorLabels { monitor: spec.id }).inc();
-    }
-    if let Some(path) = verdict.injection_path {
-        let source = match path {
-            "monitor" => "monitor",
-            "hand" => "hand",
-            _ => "e2",
-        };
-        app.metrics.injections.get_or_create(&InjectionLabels { source }).inc();
-    }
+    verdict.intervention_source = Some(Source::Operator.name().to_owned());
 }

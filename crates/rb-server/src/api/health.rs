@@ -33,7 +33,7 @@ struct Health {
 async fn health(State(app): State<Shared>) -> ApiResult<Json<Health>> {
     let waiting = app.store.backlog();
     let status = match app.store.ping().await {
-        Ok(()) if waiting.is_none_or(|waiting| !waiting.is_any) => "ok",
+        Ok(()) if waiting.is_none_or(|waiting| !waiting.is_pending) => "ok",
         // The node still passes requests on and takes what it is told: nobody should be kept away from it.
         Ok(()) | Err(_) if waiting.is_some() => "degraded",
         Ok(()) | Err(_) => return Err(ApiError::Unavailable),

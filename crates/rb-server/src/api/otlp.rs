@@ -16,13 +16,13 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::packed::{off_the_path, text_of, unpacked};
-use super::told;
 use crate::app::Shared;
 use crate::auth::Caller;
 use crate::body;
 use crate::error::{ApiError, ApiResult, Problem};
 use crate::recorded::{self, Origin, Recorded};
 use crate::spans::Held;
+use crate::telemetry::StepStored;
 
 /// An export may be this long once it is unpacked: spans hold whole conversations.
 const BYTES_MAX: usize = 32 << 20;
@@ -186,7 +186,7 @@ async fn keep(app: &Shared, trace: &RunKey, project: &str, held: &mut Held) -> A
     }
     held.runs = now;
     for row in &told {
-        told::tell(app, row, project);
+        StepStored { row, project }.emit(app);
     }
     Ok(())
 }

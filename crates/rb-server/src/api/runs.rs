@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
-use rb_engine::monitors::round4;
+use rb_engine::run::round4;
 use rb_store::{
     Evidence, Health, MonitorHealth, OutcomeClass, RunAfter, RunFilter, RunRow, Scope, Scores,
     StepRow, Tokens,

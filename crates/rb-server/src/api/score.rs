@@ -35,5 +35,5 @@ pub(super) struct Score {
 ))]
 async fn score(_: Caller, Body(body): Body<ScoreBody>) -> Json<Score> {
     let text = body.text.unwrap_or_default();
-    Json(Score { difficulty: rb_engine::score::difficulty(&text) })
+    Json(Score { difficulty: rb_engine::analysis::difficulty::difficulty(&text) })
 }

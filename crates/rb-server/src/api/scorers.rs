@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
+use rb_engine::config::weights::{Profile, Weights};
 use rb_engine::monitors;
-use rb_engine::weights::{Profile, Weights};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;

@@ -28,6 +28,7 @@ use crate::error::{ApiResult, Problem};
 use crate::judge;
 use crate::live::{Live, Turn, is_same_step, stored};
 use crate::path::Path;
+use crate::telemetry::StepStored;
 
 /// A text that was shown to the model.
 const SHOWN_CHARS_MAX: usize = 8_000;
@@ -259,7 +260,7 @@ async fn step(
             }));
         }
     }
-    Err(StoreError::Moved.into())
+    Err(StoreError::VersionConflict.into())
 }
 
 /// Reads a step by the state there is and stores it, unless another node was faster with the same run: then it may be
@@ -311,7 +312,7 @@ async fn take(
         live.is_known = true;
         live.project.clone_from(&row.project);
     }
-    told::tell(app, &row, &live.project);
+    StepStored { row: &row, project: &live.project }.emit(app);
     if still_true {
         **turn = Some(live);
     }

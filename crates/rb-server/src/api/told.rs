@@ -1,16 +1,13 @@
 //! What telemetry and the walk have in common: whose run it is, what a step cost, and who hears of it.
 
-use rb_engine::guidance::{HAND_LEAD, Source};
-use rb_engine::monitors;
+use rb_engine::guidance::{OPERATOR_PREFIX, Source};
 use rb_store::{Change, RunKey, Scope, StepRow, StoreError, Tokens};
 use serde_json::{Map, Value};
 
 use crate::app::{App, Shared};
 use crate::auth::{Caller, ORG_DEFAULT};
 use crate::error::{ApiError, ApiResult};
-use crate::events::StepEvent;
 use crate::live::{Live, Turn};
-use crate::metrics::{InjectionLabels, MonitorLabels};
 
 pub(super) const NO_RUN: ApiError = ApiError::NotFound("there is no such run");
 
@@ -67,14 +64,14 @@ pub(super) async fn store_next(
     changes: Vec<Change>,
 ) -> ApiResult<Stored> {
     let version = live.version + changes.len() as u64;
-    let mut guarded = vec![Change::Expect { run: run.clone(), version: live.version }];
+    let mut guarded = vec![Change::ExpectVersion { run: run.clone(), version: live.version }];
     guarded.extend(changes);
     match app.store.apply(guarded).await {
         Ok(_) => {
             live.version = version;
             Ok(Stored::Yes)
         }
-        Err(StoreError::Moved) => {
+        Err(StoreError::VersionConflict) => {
             app.metrics.overtaken.inc();
             Ok(Stored::Overtaken)
         }
@@ -143,37 +140,10 @@ impl TokensIn {
 /// Clients report what they showed and not who wrote it: a person's words are known by how they begin.
 pub(super) fn note_hand(row: &mut StepRow) {
     let mut shown = row.intervention_texts.iter().chain(&row.injections);
-    let is_by_hand = shown.any(|text| text.contains(HAND_LEAD));
-    let hand = Source::Hand.name();
+    let is_by_hand = shown.any(|text| text.contains(OPERATOR_PREFIX));
+    let hand = Source::Operator.name();
     if is_by_hand && !row.injection_sources.iter().any(|source| source == hand) {
         row.injection_sources.push(hand.to_owned());
-    }
-}
-
-/// A step was stored: it is counted, and whoever listens hears of it.
-pub(super) fn tell(app: &App, row: &StepRow, project: &str) {
-    app.metrics.steps.inc();
-    app.metrics.cost_usd.inc_by(row.cost_usd);
-    for spec in row.fired.iter().filter_map(|id| monitors::find(id)) {
-        app.metrics.monitor_fired.get_or_create(&MonitorLabels { monitor: spec.id }).inc();
-    }
-    for source in &row.injection_sources {
-        let source = source_label(source);
-        app.metrics.injections.get_or_create(&InjectionLabels { source }).inc();
-    }
-    app.events.tell(|| StepEvent::of(row, project));
-}
-
-/// Labels are ours: clients may call their sources what they like.
-fn source_label(source: &str) -> &'static str {
-    match source {
-        "monitor" | "RemoteMonitorSteering" => "monitor",
-        "budget" => "budget",
-        "hand" => "hand",
-        "e1" | "E1Injection" => "e1",
-        "e2" | "E2Injection" => "e2",
-        "e3" | "E3Injection" => "e3",
-        _ => "other",
     }
 }
 

@@ -33,6 +33,7 @@ use crate::judge::{self, Evidence};
 use crate::live::{Live, Turn};
 use crate::path::Path;
 use crate::steering;
+use crate::telemetry::StepStored;
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(walk))
@@ -144,7 +145,7 @@ struct StopOut {
 
 impl WalkReply {
     fn new(live: &Live, plan: &Plan, run_id: &str, step_index: u32) -> Self {
-        let ask = plan.ask();
+        let ask = plan.pre_call();
         let stop = plan.stop.map(|stop| match stop {
             Stop::TokenBudget { used, limit } => StopOut { reason: "token_budget", used, limit },
         });
@@ -278,7 +279,7 @@ async fn walk(
             return Ok(Json(reply));
         }
     }
-    Err(StoreError::Moved.into())
+    Err(StoreError::VersionConflict.into())
 }
 
 /// A step as it was posted.
@@ -345,7 +346,7 @@ impl Post<'_> {
             }
         }
         app.patterns.used(&answers.matches);
-        told::tell(app, &row, &live.project);
+        StepStored { row: &row, project: &live.project }.emit(app);
         let reply = live.told().map(|plan| WalkReply {
             over_cap: answers.is_over_cap,
             truncated: std::mem::take(&mut self.cuts).names(),

@@ -23,6 +23,7 @@ use crate::body::Body;
 use crate::clock::now_ms;
 use crate::error::{ApiResult, Problem, unprocessable};
 use crate::live::Live;
+use crate::telemetry::StepStored;
 
 const STEPS_MAX: usize = 2_000;
 
@@ -154,7 +155,7 @@ async fn keep(app: &Shared, caller: &Caller, whole: Whole) -> ApiResult<()> {
     changes.push(Change::FinishRun { run, at_ms: now_ms(), outcome });
     app.store.apply(changes).await?;
     for row in &rows {
-        told::tell(app, row, &project);
+        StepStored { row, project: &project }.emit(app);
     }
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! What other weights would have said of stored runs: composites are sums over stored readings, so no run is judged anew.
 
 use maud::{Markup, html};
-use rb_engine::monitors::{ALL, Suite, round4};
-use rb_engine::weights::Weights;
+use rb_engine::config::weights::Weights;
+use rb_engine::monitors::{ALL, Suite};
+use rb_engine::run::round4;
 use rb_store::{Health, RunFilter, RunRow, Scores, StepRow};
 
 use super::runs::address;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use maud::{Markup, html};
+use rb_engine::config::weights::{Profile, Weights};
 use rb_engine::monitors::ALL;
-use rb_engine::weights::{Profile, Weights};
 use rb_store::ProfileRow;
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::AddAssign;
 use std::sync::Mutex;
 
-use rb_engine::budget::wrap_up;
+use rb_engine::policy::token_budget::wrap_up;
 use rb_store::{Change, RunKey, Scope};
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rb_store::{KnownBy, RunKey};
+use rb_store::{ConversationKey, RunKey};
 use rb_wire::answer::Answer;
 use rb_wire::chain::Link;
 use rb_wire::chat::Chat;
@@ -94,7 +94,7 @@ impl Conversations {
             }
             if !is_asked || app.store.is_shared() {
                 is_asked = true;
-                let asked = app.store.conversation_known_by(org, KnownBy::Answer, &answer);
+                let asked = app.store.find_conversation(org, ConversationKey::Answer, &answer);
                 if let Ok(Some(run_id)) = asked.await {
                     return Some(run_id);
                 }
@@ -115,9 +115,9 @@ impl Conversations {
             return Some(run_id);
         }
         let stored = async |by, any_of: &[String]| {
-            app.store.conversation_known_by(org, by, any_of).await.ok().flatten()
+            app.store.find_conversation(org, by, any_of).await.ok().flatten()
         };
-        if let Some(run_id) = stored(KnownBy::Head, &heads).await {
+        if let Some(run_id) = stored(ConversationKey::Head, &heads).await {
             return Some(run_id);
         }
         let marks = steps::marks_of_last_answers(chat, ANSWERS_LOOKED_FOR);
@@ -131,7 +131,7 @@ impl Conversations {
         };
         match known {
             Some(run_id) => Some(run_id),
-            None => stored(KnownBy::Mark, &marks).await,
+            None => stored(ConversationKey::Mark, &marks).await,
         }
     }
 

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use rb_engine::guidance::{Found, Query, Tier};
-use rb_engine::record::FIRST_CALL;
-use rb_engine::run::{Ask, Stop};
+use rb_engine::guidance::{Query, Retrieved, Tier};
+use rb_engine::run::record::FIRST_CALL;
+use rb_engine::run::{PreCall, Stop};
 use rb_store::{Change, RunKey, RunStart, StepRow, StoreError};
 use rb_wire::chain::Continuity;
 use rb_wire::chat::Chat;
@@ -29,10 +29,11 @@ use super::{Gateway, NAMELESS, Placement, remembered};
 use crate::app::{App, Shared};
 use crate::auth::Caller;
 use crate::clock::now_ms;
-use crate::events::StepEvent;
 use crate::hands::Taken;
+use crate::library::Match;
 use crate::live::{Live, Turn};
 use crate::steering::look_up;
+use crate::telemetry::{StepAssessed, StepChanged};
 
 /// A longer request may hold a history that takes long to read; it is read beside the request, which waits no longer.
 const READ_BESIDE_BYTES: usize = 256 << 10;
@@ -252,6 +253,8 @@ impl Here<'_> {
         }
         let newest = rows.pop();
         let mut words = Taken::default();
+        let is_retry = newest.is_none();
+        let mut matches = Vec::new();
         let mut seen = Vec::with_capacity(rows.len() + 1);
         for mut earlier in rows {
             live.read(&mut earlier);
@@ -263,7 +266,8 @@ impl Here<'_> {
                 if let Some(text) = self.near.clone() {
                     ask = ask.with_wrap_up(text);
                 }
-                let found = self.found(&ask, &model).await;
+                let found;
+                (found, matches) = self.found(&ask, &model).await;
                 if is_open {
                     words = app.hands.take(run).await;
                 }
@@ -280,7 +284,7 @@ impl Here<'_> {
         let row = Arc::new(row);
         seen.push(Arc::clone(&row));
         lock(self.conversation).latest = Some(Arc::clone(&row));
-        let is_kept = self.keep(live, seen).await;
+        let is_kept = self.keep(live, seen, is_retry).await;
         if is_kept != Some(true) {
             app.hands.put_back(words).await;
             return is_kept.map(|_| Decided::Overtaken);
@@ -310,12 +314,14 @@ impl Here<'_> {
         let is_continued = matches!(continuity, Continuity::Continues { .. } | Continuity::Retry);
         let step =
             Watched::step(self.incoming, row, made, served, is_continued).kept(self.chat.is_kept());
-        Some(Decided::So(Verdict::Watched(Box::new(step.with_words(words)))))
+        let step = step.with_words(words).with_patterns(matches);
+        Some(Decided::So(Verdict::Watched(Box::new(step))))
     }
 
     /// Keeps what was seen and decided. Alone, this node writes it down beside the request; among others, before the
     /// request goes out, and only if nobody else has changed the run: then this is `false`.
-    async fn keep(&self, live: &mut Live, seen: Vec<Arc<StepRow>>) -> Option<bool> {
+    /// The last row of a retry was stored and counted before.
+    async fn keep(&self, live: &mut Live, seen: Vec<Arc<StepRow>>, is_retry: bool) -> Option<bool> {
         let (app, gateway) = (self.app, &self.app.gateway);
         let start = self.says_more.clone().map(|start| Change::StartRun(Box::new(start)));
         let rows = seen.iter().map(|row| Change::PutStep(Arc::clone(row)));
@@ -331,19 +337,26 @@ impl Here<'_> {
         }
         live.version = version;
         live.is_known = true;
-        for row in &seen {
-            app.events.tell(|| StepEvent::of(row, &row.project));
+        let counted = seen.len() - usize::from(is_retry);
+        for (at, row) in seen.iter().enumerate() {
+            let project = &row.project;
+            if at < counted {
+                StepAssessed { row, project }.emit(app);
+            } else {
+                StepChanged { row, project }.emit(app);
+            }
         }
         Some(true)
     }
 
-    /// What the library has for a call. Its standing rules are left out unless they are wanted.
-    async fn found(&self, ask: &Ask, model: &str) -> Found {
+    /// Looks up patterns for a call. Standing rules (E3) are looked up only if the configuration enables them.
+    async fn found(&self, ask: &PreCall, model: &str) -> (Retrieved, Vec<Match>) {
         let has_rules = self.app.gateway.config.standing_rules;
         let wanted = |query: &&Query| has_rules || query.tier != Tier::E3;
         let queries: Vec<Query> = ask.queries.iter().filter(wanted).cloned().collect();
         let looking = look_up(self.app, &self.run.org, model, &queries);
-        self.deadline.of(looking).await.map(|answers| answers.found).unwrap_or_default()
+        let answers = self.deadline.of(looking).await;
+        answers.map(|answers| (answers.found, answers.matches)).unwrap_or_default()
     }
 
     /// A row for each new step; before the first step, one for the first call.
@@ -477,18 +490,18 @@ impl Gateway {
         version: u64,
         changes: Vec<Change>,
     ) -> Option<bool> {
-        let mut guarded = vec![Change::Expect { run: run.clone(), version }];
+        let mut guarded = vec![Change::ExpectVersion { run: run.clone(), version }];
         guarded.extend(changes);
         match app.store.apply(guarded).await {
             Ok(_) => Some(true),
-            Err(StoreError::Moved) => Some(false),
+            Err(StoreError::VersionConflict) => Some(false),
             Err(_) => None,
         }
     }
 
     /// Queues what became of a step for the store and tells whoever listens.
     pub(super) fn amend_step(&self, app: &App, row: Arc<StepRow>) {
-        app.events.tell(|| StepEvent::of(&row, &row.project));
+        StepChanged { row: &row, project: &row.project }.emit(app);
         self.recorder.put(Change::AmendStep(row));
     }
 }

@@ -18,6 +18,8 @@ use super::watch::Incoming;
 use crate::app::Shared;
 use crate::clock::now_ms;
 use crate::hands::Taken;
+use crate::library::Match;
+use crate::telemetry::{GuidanceInjected, StepCharged};
 
 /// Of the final answer, so many characters are kept.
 const ANSWER_CHARS_MAX: usize = 4_000;
@@ -52,6 +54,8 @@ pub(super) struct Watched {
     row: Arc<StepRow>,
     /// What people say to the agent with this request.
     words: Taken,
+    /// Patterns found for this request; counted as shown once the provider accepts it.
+    matches: Vec<Match>,
     /// It stands beside the conversation: it costs, and is no step.
     is_aside: bool,
     planted: Option<Planted>,
@@ -80,6 +84,7 @@ impl Watched {
             upstream: incoming.upstream.to_owned(),
             row,
             words: Taken::default(),
+            matches: Vec::new(),
             is_aside: false,
             planted: change.planted,
             is_steered: change.is_steered,
@@ -97,6 +102,11 @@ impl Watched {
     /// The same with what people say to the agent.
     pub(super) fn with_words(self, words: Taken) -> Self {
         Self { words, ..self }
+    }
+
+    /// The same with the patterns that were found for it.
+    pub(super) fn with_patterns(self, matches: Vec<Match>) -> Self {
+        Self { matches, ..self }
     }
 
     /// A request beside the conversation of a run.
@@ -147,6 +157,10 @@ impl Watched {
     /// The provider took the request: what was put into it stays there. Before the first byte of the answer reaches
     /// the client, so that its next request finds it.
     pub(super) async fn accepted(&mut self, app: &Shared) {
+        if self.is_steered {
+            GuidanceInjected { sources: &self.row.injection_sources }.emit(app);
+            app.patterns.used(&std::mem::take(&mut self.matches));
+        }
         let is_routing = !app.gateway.config.routing.is_empty();
         if self.is_aside || (self.planted.is_none() && !is_routing) {
             return;
@@ -179,6 +193,7 @@ impl Watched {
             self.note_aside(&app, spent).await;
             return;
         }
+        StepCharged { usd }.emit(&app);
         let row = Arc::make_mut(&mut self.row);
         add(&mut row.tokens, &tokens);
         row.cost_usd += usd;

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
 use hyper::{Method, Request};
-use rb_embed::{Calibration, HostedTransformer, TransformerError, Vector};
-use rb_engine::meaning::Embedder;
+use rb_embed::{Calibration, TransformerError, TransformerWorker, Vector};
+use rb_engine::analysis::embedding::Embedder;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
@@ -49,7 +49,7 @@ pub(crate) struct Better {
 }
 
 enum Kind {
-    Folder(Arc<HostedTransformer>),
+    Folder(Arc<TransformerWorker>),
     Endpoint(Box<Endpoint>),
 }
 
@@ -70,7 +70,7 @@ impl Better {
         let kind = match embedding {
             Embedding::Packed => return Ok(None),
             Embedding::Folder(folder) => {
-                Kind::Folder(Arc::new(HostedTransformer::open(folder.clone())?))
+                Kind::Folder(Arc::new(TransformerWorker::open(folder.clone())?))
             }
             Embedding::Endpoint { url, model, key } => Kind::Endpoint(Box::new(Endpoint {
                 client: outbound::client(),
@@ -120,7 +120,7 @@ impl Better {
 
 /// The directions of texts by the transformer, when their turn comes.
 async fn by_folder(
-    transformer: &HostedTransformer,
+    transformer: &TransformerWorker,
     texts: Vec<String>,
 ) -> Result<Vec<Vector>, MeaningError> {
     let (done, answer) = oneshot::channel();

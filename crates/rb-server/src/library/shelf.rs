@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use rb_embed::{Calibration, DIMS, Index, Owner, Vector, WrongDims};
+use rb_embed::{Calibration, DIMS, DimensionMismatch, Index, Owner, Vector};
 use rb_engine::guidance::Tier;
 use rb_store::{PatternChange, PatternRow};
 
@@ -133,7 +133,7 @@ impl Directions {
         Self { e1: Index::new(dims), e2: Index::new(dims), calibration }
     }
 
-    fn insert(&mut self, book: &Arc<Book>, vectors: &[Vector]) -> Result<(), WrongDims> {
+    fn insert(&mut self, book: &Arc<Book>, vectors: &[Vector]) -> Result<(), DimensionMismatch> {
         for (at, vector) in vectors.iter().enumerate() {
             let line = Line { book: Arc::clone(book), at };
             match book.tier {
@@ -233,7 +233,7 @@ impl Shelf {
         Self {
             version: 0,
             books: BTreeMap::new(),
-            packed: Directions::new(DIMS, Calibration::PACKED),
+            packed: Directions::new(DIMS, Calibration::STATIC_MODEL),
             better: None,
             better_calibration,
             awaiting: BTreeSet::new(),
@@ -275,7 +275,7 @@ impl Shelf {
         &mut self,
         book: &Arc<Book>,
         vectors: &[Vector],
-    ) -> Result<(), WrongDims> {
+    ) -> Result<(), DimensionMismatch> {
         let is_held = self.books.get(&book.name).is_some_and(|held| Arc::ptr_eq(held, book));
         let Some(calibration) = self.better_calibration.filter(|_| is_held) else { return Ok(()) };
         if let Some(first) = vectors.first() {
@@ -317,7 +317,7 @@ impl Shelf {
         let cosine_min = calibration.cosine_at(gate as f32);
         // So many lines belong to enough patterns, even if each has all its lines among them.
         let count_max = wanted.top_k.saturating_mul(SITUATIONS_MAX);
-        let nearby = rb_embed::Wanted { count_max, cosine_min };
+        let nearby = rb_embed::SearchParams { max_hits: count_max, min_cosine: cosine_min };
         let hits = asked.vectors.iter().filter_map(|vector| {
             index.nearest_where(wanted.org.to_owned(), vector, nearby, will_do).ok()
         });

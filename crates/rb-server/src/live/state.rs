@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use rb_engine::budget::Usage;
-use rb_engine::guidance::Found;
+use rb_engine::config::Engine;
+use rb_engine::guidance::Retrieved;
 use rb_engine::guidance::fragment::Item;
-use rb_engine::record::{FIRST_CALL, PREVIEW_CHARS_MAX, Reply};
-use rb_engine::rules::Rules;
-use rb_engine::run::{Ask, Plan, Run};
+use rb_engine::policy::token_budget::Usage;
+use rb_engine::run::record::{FIRST_CALL, PREVIEW_CHARS_MAX, Reply};
+use rb_engine::run::{Plan, PreCall, Run};
 use rb_engine::step::{Input, Step};
 use rb_store::{RunKey, RunRow, RunStart, Scope, StepRow, StoreError};
 
@@ -41,7 +41,7 @@ pub(crate) struct Live {
 
 impl Live {
     /// A run of which no step is known.
-    fn new(rules: Arc<Rules>, row: Option<&RunRow>) -> Self {
+    fn new(rules: Arc<Engine>, row: Option<&RunRow>) -> Self {
         let task = row.map_or("", |row| row.task.as_str());
         Self {
             run: Run::new(rules, task),
@@ -59,7 +59,7 @@ impl Live {
 
     /// A run under rules that no configuration makes.
     #[cfg(test)]
-    pub(crate) fn judged_by(rules: Arc<Rules>) -> Self {
+    pub(crate) fn judged_by(rules: Arc<Engine>) -> Self {
         Self::new(rules, Some(&RunRow::default()))
     }
 
@@ -80,7 +80,7 @@ impl Live {
 
     /// What was told did not reach the model; the call itself was made.
     pub(crate) fn untell(&mut self) {
-        self.told = self.told.take().map(Plan::unshown);
+        self.told = self.told.take().map(Plan::without_guidance);
     }
 
     /// Rebuilds a run from the store: all of its steps, or those before an index.
@@ -150,7 +150,7 @@ impl Live {
                 if let Some(text) = kept.wrap_up.clone() {
                     ask = ask.with_wrap_up(text);
                 }
-                let ask = ask.with_words(&kept.words);
+                let ask = ask.with_operator_messages(&kept.words);
                 self.told = Some(self.run.plan(ask, kept.found(), &kept.model));
             }
         }
@@ -183,7 +183,7 @@ impl Live {
     }
 
     /// Takes a step that is walked: first stage. What was told before it has happened.
-    pub(crate) fn ask(&mut self, row: &mut StepRow) -> Ask {
+    pub(crate) fn ask(&mut self, row: &mut StepRow) -> PreCall {
         let ask = self.observe(row);
         self.write_readings(&ask, row);
         row.failure_type = self.failure_type(&ask).map(str::to_owned);
@@ -194,14 +194,14 @@ impl Live {
     /// Second stage: what to do with the next call, written into the row too. `words` are what people say to the agent.
     pub(crate) fn plan(
         &mut self,
-        ask: Ask,
-        found: &Found,
+        ask: PreCall,
+        found: &Retrieved,
         words: &[String],
         model: &str,
         row: &mut StepRow,
     ) -> &Plan {
         row.replay = Replay::new(model, found, ask.wrap_up(), words).write();
-        let plan = self.run.plan(ask.with_words(words), found.clone(), model);
+        let plan = self.run.plan(ask.with_operator_messages(words), found.clone(), model);
         row.injections = plan.shown().iter().map(|item| item.preview(PREVIEW_CHARS_MAX)).collect();
         row.injection_sources =
             plan.shown().iter().map(|item| item.source().name().to_owned()).collect();
@@ -209,7 +209,7 @@ impl Live {
         self.told.insert(plan)
     }
 
-    fn observe(&mut self, row: &StepRow) -> Ask {
+    fn observe(&mut self, row: &StepRow) -> PreCall {
         if let Some(plan) = self.told.take() {
             let usage = Usage {
                 total: row.tokens.total,
@@ -222,7 +222,7 @@ impl Live {
         self.newest = Some(row.step_index);
         match step_of(row) {
             Some(step) => {
-                self.run.begins_at(row.step_index);
+                self.run.set_first_step_index(row.step_index);
                 let next = self.position.map_or(row.step_index, |last| last.saturating_add(1));
                 self.names.note(next, row.step_index);
                 self.position = Some(next);
@@ -232,7 +232,7 @@ impl Live {
         }
     }
 
-    fn write_readings(&self, ask: &Ask, row: &mut StepRow) {
+    fn write_readings(&self, ask: &PreCall, row: &mut StepRow) {
         if step_of(row).is_none() {
             return; // nothing was done yet, so there is nothing to read
         }
@@ -244,13 +244,13 @@ impl Live {
     }
 
     /// The kind of failure the most serious monitor that fired is a sign of.
-    pub(crate) fn failure_type(&self, ask: &Ask) -> Option<&'static str> {
-        let ranked = judge::ranked(&ask.assessment, self.run.panel());
+    pub(crate) fn failure_type(&self, ask: &PreCall) -> Option<&'static str> {
+        let ranked = judge::ranked(&ask.assessment, self.run.monitor_set());
         ranked.first().filter(|reading| reading.fired).map(|reading| reading.monitor.failure_type)
     }
 
     /// Why monitors fired, with the steps as they are called outside.
-    pub(crate) fn evidence(&self, ask: &Ask) -> Vec<judge::Evidence> {
+    pub(crate) fn evidence(&self, ask: &PreCall) -> Vec<judge::Evidence> {
         judge::evidence(&ask.assessment, |position| self.names.of(position))
     }
 }
@@ -316,8 +316,8 @@ impl Names {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use rb_engine::guidance::{Lookup, Pattern, PatternBody};
-    use rb_engine::weights::Weights;
+    use rb_engine::config::weights::Weights;
+    use rb_engine::guidance::{Pattern, PatternBody, TierResult};
     use rb_store::Tokens;
     use serde_json::json;
 
@@ -343,14 +343,14 @@ mod tests {
         assert_eq!(step_of(&acts).map(|step| (step.thought, step.tool())), Some(("", "ls")));
     }
 
-    fn rules() -> Arc<Rules> {
+    fn rules() -> Arc<Engine> {
         let metadata = json!({"token_budget": 9_000, "model_routing": {"SLOW": "claude-opus"}});
         let packed = crate::seconded::packed();
         judge::rules_of_run(&packed, Weights::default(), metadata.as_object().unwrap())
     }
 
     /// A step of a made-up run: told or walked, with what the look-ups gave.
-    fn event() -> impl Strategy<Value = (StepRow, Option<(Found, Vec<String>)>)> {
+    fn event() -> impl Strategy<Value = (StepRow, Option<(Retrieved, Vec<String>)>)> {
         let text = |text: &str| text.to_owned();
         let rule = PatternBody::E3 { instruction: text("Cite."), meta_reasoning_prompt: None };
         let known = PatternBody::E1 {
@@ -360,10 +360,10 @@ mod tests {
         };
         let answers = |body: PatternBody| {
             prop::sample::select(vec![
-                Lookup::NotAsked,
-                Lookup::Failed,
-                Lookup::Answered(vec![]),
-                Lookup::Answered(vec![Pattern { id: text("p"), body }]),
+                TierResult::NotAsked,
+                TierResult::Failed,
+                TierResult::Answered(vec![]),
+                TierResult::Answered(vec![Pattern { id: text("p"), body }]),
             ])
         };
         let said = prop::sample::select(vec![vec![], vec![text("Look at the lexer.")]]);
@@ -394,7 +394,8 @@ mod tests {
                     tokens: Tokens { total, ..Tokens::default() },
                     ..StepRow::default()
                 };
-                let found = |(e1, e3, said): (_, _, _)| (Found { e1, e3, ..Found::NOTHING }, said);
+                let found =
+                    |(e1, e3, said): (_, _, _)| (Retrieved { e1, e3, ..Retrieved::NONE }, said);
                 (row, walked.map(found))
             })
     }

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use rb_engine::monitors::{Assessment, Panel};
+use rb_engine::run::{Assessment, MonitorSet};
 use rb_engine::step::Step;
 use twox_hash::XxHash3_128;
 
@@ -79,14 +79,14 @@ impl Mark {
 
 /// The monitors after some steps.
 pub(crate) struct Watched {
-    pub(crate) panel: Panel,
+    pub(crate) panel: MonitorSet,
     pub(crate) latest: Arc<Assessment>,
     pub(crate) count: u32,
     thoughts: VecDeque<String>,
 }
 
 impl Watched {
-    pub(crate) fn new(panel: Panel) -> Self {
+    pub(crate) fn new(panel: MonitorSet) -> Self {
         Self { panel, latest: Arc::default(), count: 0, thoughts: VecDeque::new() }
     }
 

@@ -100,11 +100,11 @@ fn states_and_replies_are_bounded() {
     let rules = crate::judge::rules(
         &crate::seconded::packed(),
         crate::judge::Suite::Both,
-        rb_engine::weights::Weights::default(),
+        rb_engine::config::weights::Weights::default(),
     );
     let marks: Vec<Mark> = (0..5_u8).map(|at| Mark::of(0, &[at])).collect();
     for mark in &marks {
-        prefixes.keep_state(*mark, Watched::new(Panel::new(&rules, "")));
+        prefixes.keep_state(*mark, Watched::new(MonitorSet::new(&rules, "")));
     }
     assert!(marks[..2].iter().all(|mark| prefixes.take_state(*mark).is_none()), "the oldest go");
     assert!(marks[2..].iter().all(|mark| prefixes.take_state(*mark).is_some()));

@@ -17,9 +17,9 @@ mod tests;
 
 use std::sync::{Arc, LazyLock};
 
-use rb_engine::monitors::Panel;
-use rb_engine::rules::Rules;
-use rb_engine::weights::Weights;
+use rb_engine::config::Engine;
+use rb_engine::config::weights::Weights;
+use rb_engine::run::MonitorSet;
 use rb_store::{RunKey, RunStart, StepRow, Tokens};
 use rb_wire::transcripts::{Run, RunInput, RunStep, Usage};
 use serde_json::{Map, Value, json};
@@ -43,7 +43,7 @@ const IMPORTED: &str = "imported";
 const LABELS_BYTES_MAX: usize = 64 << 10;
 
 /// The rules of `rb check`: both suites, default weights, nothing to say.
-static RULES: LazyLock<Arc<Rules>> =
+static RULES: LazyLock<Arc<Engine>> =
     LazyLock::new(|| judge::rules_of_run(&seconded::packed(), Weights::default(), &Map::new()));
 
 /// Whose a recorded run is, and where it was read.
@@ -164,7 +164,7 @@ fn started_ms(run: &Run<'_>) -> Option<i64> {
 
 /// The steps behind those before them, with what the monitors read.
 fn rows(run: &Run<'_>, start: &RunStart, before: &[StepRow]) -> Vec<StepRow> {
-    let mut panel = Panel::new(&RULES, run.task.as_deref().unwrap_or_default());
+    let mut panel = MonitorSet::new(&RULES, run.task.as_deref().unwrap_or_default());
     for row in before {
         let _ = panel.observe(&step_of(row).unwrap_or_default());
     }

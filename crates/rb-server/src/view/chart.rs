@@ -4,7 +4,7 @@
 //! piece and very long runs are squeezed, so the size of a picture has a limit.
 
 use maud::{Markup, Render, html};
-use rb_engine::fsm::State;
+use rb_engine::policy::fsm::State;
 
 use super::text::{counted, dollars, grouped, name};
 use super::{RunView, StepView};

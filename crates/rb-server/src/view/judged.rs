@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use rb_engine::fsm::{Fsm, Limits};
-use rb_engine::guidance::Found;
-use rb_engine::monitors::{Assessment, Panel};
-use rb_engine::record::Reply;
-use rb_engine::rules::Rules;
+use rb_engine::config::Engine;
+use rb_engine::guidance::Retrieved;
+use rb_engine::policy::fsm::{Fsm, Limits};
 use rb_engine::run::Run as Walk;
+use rb_engine::run::record::Reply;
+use rb_engine::run::{Assessment, MonitorSet};
 use rb_engine::step::Step;
 use rb_wire::transcripts::{Run, RunInput, RunStep, Usage};
 
@@ -19,10 +19,10 @@ pub fn judged<'a>(
     run: &'a Run<'_>,
     place: &'a str,
     file: &'a str,
-    rules: &Arc<Rules>,
+    rules: &Arc<Engine>,
 ) -> RunView<'a> {
     let task = run.task.as_deref().unwrap_or_default();
-    let mut panel = Panel::new(rules, task);
+    let mut panel = MonitorSet::new(rules, task);
     let mut fsm = Fsm::new(Limits::default());
     // Readings are those of the run as it was; the walk beside them says when and what a steered one would have heard.
     let mut advisor = Advisor::new(rules, task, run.model.as_deref().unwrap_or_default());
@@ -107,7 +107,7 @@ struct Advisor {
 }
 
 impl Advisor {
-    fn new(rules: &Arc<Rules>, task: &str, model: &str) -> Self {
+    fn new(rules: &Arc<Engine>, task: &str, model: &str) -> Self {
         let mut new = Self { walk: Walk::new(Arc::clone(rules), task), model: model.to_owned() };
         let _ = new.call(&[]); // the first call comes before any step
         new
@@ -120,7 +120,7 @@ impl Advisor {
 
     fn call(&mut self, steps: &[Step<'_>]) -> Option<String> {
         let ask = self.walk.before_model(steps);
-        let plan = self.walk.plan(ask, Found::NOTHING, &self.model);
+        let plan = self.walk.plan(ask, Retrieved::NONE, &self.model);
         let said = plan.fragment.as_ref().map(|fragment| fragment.as_str().to_owned());
         let _ = self.walk.record(plan, Reply::default());
         said

@@ -23,7 +23,7 @@ pub(crate) mod text;
 
 use std::borrow::Cow;
 
-use rb_engine::fsm::State;
+use rb_engine::policy::fsm::State;
 
 pub(crate) use index::bar;
 pub use index::{Listed, index};

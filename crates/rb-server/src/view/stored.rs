@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use rb_engine::fsm::{Fsm, Limits};
-use rb_engine::guidance::HAND_LEAD;
+use rb_engine::analysis::difficulty::difficulty;
+use rb_engine::guidance::OPERATOR_PREFIX;
 use rb_engine::monitors::ALL;
-use rb_engine::record::FIRST_CALL;
-use rb_engine::score;
+use rb_engine::policy::fsm::{Fsm, Limits};
+use rb_engine::run::record::FIRST_CALL;
 use rb_store::{RunRow, StepRow};
 
 use super::{EvidenceView, RunView, StepView};
@@ -17,7 +17,7 @@ pub fn stored<'a>(run: &'a RunRow, rows: &'a [StepRow]) -> RunView<'a> {
     let mut fsm = Fsm::new(Limits::default());
     let steps = rows.iter().map(|row| {
         let has_thought = !row.thought.trim().is_empty() && row.thought != FIRST_CALL;
-        let difficulty = has_thought.then(|| score::difficulty(&row.thought));
+        let difficulty = has_thought.then(|| difficulty(&row.thought));
         let state = difficulty.map_or(fsm.state(), |difficulty| fsm.advance(difficulty));
         let score =
             |monitor: &Cow<'_, str>| row.scores.get(monitor.as_ref()).copied().unwrap_or_default();
@@ -80,7 +80,7 @@ fn step(row: &StepRow) -> StepView<'_> {
 /// The full words where they were kept, and what else was injected as far as it was told.
 fn said(row: &StepRow) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
     let full = row.intervention_texts.iter().map(|text| {
-        let by = if text.starts_with(HAND_LEAD) { "by hand" } else { "advice" };
+        let by = if text.starts_with(OPERATOR_PREFIX) { "by hand" } else { "advice" };
         (by, text.as_str())
     });
     let sources =

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use rb_engine::rules::Rules;
+use rb_engine::config::Engine;
 use rb_store::{Evidence, RunKey, RunRow, StepRow, Tokens};
 use rb_wire::transcripts::{Run, RunStep};
 
@@ -30,7 +30,7 @@ fn stuck(steps: usize, text: &str) -> Run<'static> {
 }
 
 fn drawn(recorded: &Run<'_>) -> String {
-    let view = judged(recorded, "place", "file", &Arc::new(Rules::default()));
+    let view = judged(recorded, "place", "file", &Arc::new(Engine::default()));
     let listed = Listed { anchor: Some("a-run".to_owned()), ..Listed::from(&view) };
     page(&title(&view), &index("folder", &[listed], &[run(&view, "a-")]))
 }

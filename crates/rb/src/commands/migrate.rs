@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use rb_store::{Amounts, amounts, copy, open};
+use rb_store::{RowCounts, copy, count_rows, open};
 
 use crate::exit::Exit;
 use crate::out::{GREEN, Out, RED, grouped};
@@ -38,7 +38,7 @@ async fn migrate(args: &MigrateArgs, out: &mut Out) -> Result<Exit> {
     }
     let from = open(&args.from).await.context("cannot open the database of `--from`")?;
     let to = open(&args.to).await.context("cannot open the database of `--to`")?;
-    let total = amounts(&from).await?.runs;
+    let total = count_rows(&from).await?.runs;
     let mut copied_runs = 0;
     copy(&from, &to, |seen, copied| {
         out.progress(seen, Some(total));
@@ -46,7 +46,7 @@ async fn migrate(args: &MigrateArgs, out: &mut Out) -> Result<Exit> {
     })
     .await?;
     out.progress_done();
-    let (source, target) = (amounts(&from).await?, amounts(&to).await?);
+    let (source, target) = (count_rows(&from).await?, count_rows(&to).await?);
     out.result(&table(&source, &target))?;
     out.note(&format!("{} runs were copied; the others were there", grouped(copied_runs)));
     if source == target {
@@ -60,7 +60,7 @@ async fn migrate(args: &MigrateArgs, out: &mut Out) -> Result<Exit> {
 }
 
 /// What there is on both sides.
-fn table(source: &Amounts, target: &Amounts) -> String {
+fn table(source: &RowCounts, target: &RowCounts) -> String {
     let mut text = format!("{:<16}{:>14}{:>14}\n", "", "from", "to");
     for ((name, from), (_, to)) in source.named().into_iter().zip(target.named()) {
         let (style, word) = if from == to { (GREEN, "same") } else { (RED, "differ") };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use rayon::prelude::*;
-use rb_engine::rules::{Rules, RulesConfig};
+use rb_engine::config::{Engine, EngineConfig};
 use rb_server::seconded;
 use rb_server::view::{self, Listed, Markup};
 use rb_store::{RunKey, Scope, StepRow, Store};
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &ReportArgs, out: &mut Out) -> Result<Exit> {
 
 /// The page of what a path holds.
 fn recorded(args: &ReportArgs, path: PathBuf, out: &mut Out) -> Result<(String, Exit)> {
-    let config = RulesConfig { suite: args.suite.choice(), ..RulesConfig::default() };
+    let config = EngineConfig { suite: args.suite.choice(), ..EngineConfig::default() };
     let rules = Arc::new(config.check()?.with_embedder(seconded::packed()));
     let mut reading = Reading::start(&[path], out)?;
     let mut shelf = Shelf { rules, full_max: args.runs_max.max(1), ..Shelf::default() };
@@ -71,7 +71,7 @@ struct Drawn {
 /// The runs so far.
 #[derive(Default)]
 struct Shelf {
-    rules: Arc<Rules>,
+    rules: Arc<Engine>,
     full_max: usize,
     pieces: usize,
     runs: Vec<Drawn>,

@@ -6,11 +6,12 @@
 use std::io::Write as _;
 use std::process::Command;
 
-use rb_engine::fsm::{Fsm, FsmConfig};
-use rb_engine::monitors::{Assessment, Panel, SuiteChoice};
-use rb_engine::rules::{Rules, RulesConfig};
-use rb_engine::score::difficulty;
-use rb_engine::weights::Weights;
+use rb_engine::analysis::difficulty::difficulty;
+use rb_engine::config::weights::Weights;
+use rb_engine::config::{Engine, EngineConfig};
+use rb_engine::monitors::SuiteChoice;
+use rb_engine::policy::fsm::{Fsm, FsmConfig};
+use rb_engine::run::{Assessment, MonitorSet};
 use rb_wire::transcripts::runs::parse_line;
 use serde_json::{Value, json};
 
@@ -126,9 +127,9 @@ fn machine(case: &Value) {
     assert_eq!(json!(states), case["states"], "{scores:?}");
 }
 
-fn heuristic(weights: Weights, fire_threshold: Option<f64>) -> Rules {
+fn heuristic(weights: Weights, fire_threshold: Option<f64>) -> Engine {
     let suite = SuiteChoice::Heuristic;
-    RulesConfig { suite, weights, fire_threshold, ..RulesConfig::default() }
+    EngineConfig { suite, weights, fire_threshold, ..EngineConfig::default() }
         .check()
         .expect("good rules")
 }
@@ -142,7 +143,7 @@ fn suite(case: &Value) {
     let overridden = case["kwargs"]["weights"].is_object();
     let weights = Weights::default().with(given).0;
     let fire_at = case["kwargs"]["fire_threshold"].as_f64();
-    let mut panel = Panel::new(&heuristic(weights, fire_at), "");
+    let mut panel = MonitorSet::new(&heuristic(weights, fire_at), "");
     let mut last = Assessment::default();
     for step in run.expect("a run").steps {
         last = panel.observe(&step.step());
@@ -171,7 +172,7 @@ fn normalized(case: &Value) {
     let step = |observation: &str| json!({ "action": "test", "observation": observation, "is_error": true });
     let line = json!({ "steps": [step(before), step(after)] }).to_string();
     let (run, _) = parse_line(line.as_bytes());
-    let mut panel = Panel::new(&heuristic(Weights::default(), None), "");
+    let mut panel = MonitorSet::new(&heuristic(Weights::default(), None), "");
     let readings = run.expect("a run").steps.iter().map(|step| panel.observe(&step.step())).last();
     let repeated =
         readings.expect("two steps").fired().any(|reading| reading.monitor.id == "test_repeat");

@@ -15,12 +15,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use rb_engine::guidance::Found;
+use rb_engine::analysis::embedding::Vector;
+use rb_engine::config::{Engine, EngineConfig};
+use rb_engine::guidance::Retrieved;
 use rb_engine::guidance::fragment::FRAGMENT_MARK;
-use rb_engine::meaning::Vector;
-use rb_engine::record::Reply;
-use rb_engine::rules::{Rules, RulesConfig};
 use rb_engine::run::Run;
+use rb_engine::run::record::Reply;
 use rb_engine::step::{Input, Step};
 use rb_wire::chat::Chat;
 use rb_wire::dialects::{self, Dialect};
@@ -124,7 +124,7 @@ fn as_f64(count: u64) -> f64 {
 }
 
 struct Bench {
-    rules: Arc<Rules>,
+    rules: Arc<Engine>,
     dialect: &'static Dialect,
     /// Those that need no beta.
     channels: Vec<Channel>,
@@ -133,7 +133,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Result<Self> {
-        let rules = RulesConfig::default().check()?;
+        let rules = EngineConfig::default().check()?;
         let embedder = Arc::new(|text: &str| Vector::of(rb_embed::embed(text).values()));
         let dialect = dialects::by_id("anthropic").context("the dialect of Anthropic")?;
         let channels = dialect.channels.iter().copied().filter(|it| it.beta().is_none()).collect();
@@ -159,7 +159,7 @@ impl Bench {
                     .with_error(turn.is_error)
             });
             let ask = engine.before_model(step.as_slice());
-            let plan = engine.plan(ask, Found::NOTHING, "claude-sonnet-4-5");
+            let plan = engine.plan(ask, Retrieved::NONE, "claude-sonnet-4-5");
             let text = plan.fragment.as_ref().map(|fragment| fragment.as_str().to_owned());
             let _ = engine.record(plan, Reply::default());
             text

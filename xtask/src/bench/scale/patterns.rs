@@ -11,7 +11,7 @@ use rb_store::{Change, PatternRow, Store};
 use serde_json::json;
 
 /// Sentences that lie in meaning as an agent's do.
-#[path = "../../../../crates/rb-embed/tests/it/sentences.rs"]
+#[path = "../../../../crates/rb-embed/tests/it/synthetic_sentences.rs"]
 mod sentences;
 
 use self::sentences::Sentences;

@@ -10,6 +10,8 @@ mod chaos;
 mod client;
 /// Conversations that the provider keeps.
 mod kept;
+/// Counters of gateway requests.
+mod metrics;
 /// Requests begin with the ones before.
 mod prefix;
 /// Models that are changed.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rb_engine::meaning::Vector;
-use rb_engine::rules::Rules;
+use rb_engine::analysis::embedding::Vector;
+use rb_engine::config::Engine;
 use rb_store::RunKey;
 
 use super::Stage;
@@ -112,7 +112,7 @@ async fn an_engine_that_panics_harms_no_call() {
         let run_id = format!("{dialect:?}");
         let run = RunKey { org: ORG_DEFAULT.to_owned(), run_id: run_id.clone() };
         let panics = |_: &str| -> Vector { panic!("injected") };
-        let rules = Rules::default().with_embedder(Arc::new(panics));
+        let rules = Engine::default().with_embedder(Arc::new(panics));
         *stage.app.live.turn(&run).await = Some(Live::judged_by(Arc::new(rules)));
         for turns in 0..8 {
             call(&stage, dialect, &run_id, turns).await;

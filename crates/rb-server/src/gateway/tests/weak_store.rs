@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use rb_store::{
-    Change, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow, KnownBy, PatternChange,
-    PatternFilter, PatternRow, ProfileRow, Result, RunFilter, RunKey, RunRow, Scope, StepRow,
-    Store, StoreError, UsageDay, WaitingRow,
+    Change, ConversationKey, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow,
+    OperatorMessageRow, PatternChange, PatternFilter, PatternRow, ProfileRow, Result, RunFilter,
+    RunKey, RunRow, Scope, StepRow, Store, StoreError, UsageDay,
 };
 use tokio::sync::mpsc;
 
@@ -83,8 +83,8 @@ macro_rules! weakly {
                 self.is_shared.load(Ordering::SeqCst)
             }
 
-            fn hear(&self, node: &str) -> Option<mpsc::Receiver<String>> {
-                self.inner.hear(node)
+            fn subscribe(&self, node: &str) -> Option<mpsc::Receiver<String>> {
+                self.inner.subscribe(node)
             }
         }
     };
@@ -110,10 +110,10 @@ weakly! {
     settings() -> Vec<(String, String)>;
     orgs() -> Vec<String>;
     conversations(after: Option<&RunKey>, count_max: u32) -> Vec<ConversationRow>;
-    tell(node: &str, messages: Vec<String>) -> ();
+    publish(node: &str, at_ms: i64, messages: Vec<String>) -> ();
     conversation(run: &RunKey) -> Option<String>;
-    conversation_known_by(org: &str, by: KnownBy, any_of: &[String]) -> Option<String>;
-    waiting(run: &RunKey) -> Vec<WaitingRow>;
-    runs_waited_for(since_ms: i64) -> Vec<RunKey>;
+    find_conversation(org: &str, by: ConversationKey, any_of: &[String]) -> Option<String>;
+    operator_messages(run: &RunKey) -> Vec<OperatorMessageRow>;
+    runs_with_messages(since_ms: i64) -> Vec<RunKey>;
     ping() -> ();
 }

@@ -1,9 +1,10 @@
 //! From a recorded run to a verdict: the one place where `rb check` asks the engine.
 
+use rb_engine::config::Engine;
 use rb_engine::evidence::Evidence;
-use rb_engine::fsm::{Fsm, Limits, State};
-use rb_engine::monitors::{MonitorSpec, Panel};
-use rb_engine::rules::Rules;
+use rb_engine::monitors::MonitorSpec;
+use rb_engine::policy::fsm::{Fsm, Limits, State};
+use rb_engine::run::MonitorSet;
 use rb_wire::transcripts::Run;
 
 /// What the engine says about one run.
@@ -64,8 +65,8 @@ impl Verdict {
 }
 
 /// Watches a run that was not steered, step by step.
-pub(super) fn judge(run: &Run<'_>, rules: &Rules) -> Verdict {
-    let mut panel = Panel::new(rules, run.task.as_deref().unwrap_or_default());
+pub(super) fn judge(run: &Run<'_>, rules: &Engine) -> Verdict {
+    let mut panel = MonitorSet::new(rules, run.task.as_deref().unwrap_or_default());
     let mut fsm = Fsm::new(Limits::default());
     let monitors: Vec<_> = panel.monitors().collect();
     let mut fires: Vec<Option<Fire>> = monitors.iter().map(|_| None).collect();
@@ -97,6 +98,6 @@ pub(super) fn judge(run: &Run<'_>, rules: &Rules) -> Verdict {
         }
         steps.push(StepVerdict { difficulty, state, composite, fired: bits });
     }
-    let retired = panel.retired().collect();
+    let retired = panel.disabled_monitors().collect();
     Verdict { monitors, steps, scores, fires: fires.into_iter().flatten().collect(), retired }
 }

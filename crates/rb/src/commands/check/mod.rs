@@ -14,9 +14,9 @@ mod tally;
 use std::io;
 
 use rayon::prelude::*;
+use rb_engine::config::weights::{Profile, WeightNote, Weights};
+use rb_engine::config::{Engine, EngineConfig};
 use rb_engine::monitors::ALL;
-use rb_engine::rules::{Rules, RulesConfig};
-use rb_engine::weights::{Profile, WeightNote, Weights};
 use rb_wire::transcripts::{Complaint, Run};
 
 use self::tally::Tally;
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Out) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-fn rules(args: &CheckArgs, out: &mut Out) -> anyhow::Result<Rules> {
+fn rules(args: &CheckArgs, out: &mut Out) -> anyhow::Result<Engine> {
     let suite = args.suite.choice();
     let profile = Profile::from_name(&args.profile).unwrap_or_default();
     let given = args.weights.iter().map(|(name, weight)| (name.as_str(), *weight));
@@ -91,12 +91,12 @@ fn rules(args: &CheckArgs, out: &mut Out) -> anyhow::Result<Rules> {
         };
         out.warning(&format!("--weight: {note}{hint}"));
     }
-    let config = RulesConfig { suite, weights, ..RulesConfig::default() };
+    let config = EngineConfig { suite, weights, ..EngineConfig::default() };
     Ok(config.check()?.with_embedder(args.meaning.embedder()?))
 }
 
 /// Judges one piece and writes its page. Runs on all cores.
-fn page(piece: &Piece, bytes: &[u8], rules: &Rules, view: View) -> Page {
+fn page(piece: &Piece, bytes: &[u8], rules: &Engine, view: View) -> Page {
     let (runs, complaints) = (piece.importer.parse)(bytes);
     let judge = |(at, run): (usize, &Run<'_>)| {
         let mut page = Page::default();
@@ -122,7 +122,7 @@ impl Page {
         self
     }
 
-    fn judge(&mut self, run: &Run<'_>, place: &str, piece: &Piece, rules: &Rules, view: View) {
+    fn judge(&mut self, run: &Run<'_>, place: &str, piece: &Piece, rules: &Engine, view: View) {
         let verdict = judge::judge(run, rules);
         let subject = Subject {
             run_id: run.run_id.as_deref().unwrap_or(place),
@@ -172,7 +172,7 @@ impl Desk {
     fn batch(
         &mut self,
         batch: &Batch,
-        rules: &Rules,
+        rules: &Engine,
         complaints: &mut Complaints,
         out: &mut Out,
     ) -> io::Result<()> {

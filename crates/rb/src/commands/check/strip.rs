@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use anstyle::Style;
 use rb_engine::evidence::Evidence;
-use rb_engine::fsm::State;
 use rb_engine::monitors::MonitorSpec;
+use rb_engine::policy::fsm::State;
 
 use super::Subject;
 use super::judge::{Fire, Verdict};

@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use rb_engine::rules::RulesConfig;
+use rb_engine::config::EngineConfig;
 use rb_quality::corpus::Split;
 use rb_quality::judge::{Judge, StepCount, SuiteJudge, Watch};
 use rb_quality::measure::{Options, measure};
@@ -105,7 +105,7 @@ impl Watch for Bar {
 fn report(corpus: &Corpus, args: &QualityArgs, options: &Options) -> anyhow::Result<Report> {
     let embedder = args.meaning.embedder()?;
     let judge = |suite: SuiteArg| -> anyhow::Result<SuiteJudge> {
-        let rules = RulesConfig { suite: suite.choice(), ..RulesConfig::default() }.check()?;
+        let rules = EngineConfig { suite: suite.choice(), ..EngineConfig::default() }.check()?;
         Ok(SuiteJudge::new(rules.with_embedder(Arc::clone(&embedder))))
     };
     let (asked, first_generation) = (judge(args.suite)?, judge(SuiteArg::Heuristic)?);

@@ -1,7 +1,7 @@
 //! How runs of every length look on paper.
 
+use rb_engine::config::EngineConfig;
 use rb_engine::monitors::SuiteChoice;
-use rb_engine::rules::RulesConfig;
 use rb_wire::transcripts::{Run, RunStep};
 
 use super::super::judge::judge;
@@ -15,7 +15,7 @@ fn shown(steps: usize, width: usize) -> String {
         ..RunStep::default()
     };
     let run = Run { steps: (0..steps).map(step).collect(), ..Run::default() };
-    let config = RulesConfig { suite: SuiteChoice::Heuristic, ..RulesConfig::default() };
+    let config = EngineConfig { suite: SuiteChoice::Heuristic, ..EngineConfig::default() };
     let rules = config.check().expect("good rules");
     let subject = Subject { run_id: "r", file: "f", line: 1, outcome: None };
     anstream::adapter::strip_str(&page(&subject, &judge(&run, &rules), width)).to_string()
