@@ -44,10 +44,10 @@ fn trained() -> Result<PathBuf> {
 /// Builds for release with a flag. The machine is named, so that the flag does not hold for what only runs in the build.
 fn build(folder: &Path, flag: &str) -> Result<PathBuf> {
     let machine = machine()?;
-    let args = ["build", "--release", "--quiet", "--package", "rb", "--target", &machine];
+    let args = ["build", "--profile", "dist", "--quiet", "--package", "rb", "--target", &machine];
     let mut build = shell::cargo(&args)?;
     shell::run(build.arg("--target-dir").arg(folder).env("RUSTFLAGS", flag))?;
-    Ok(folder.join(machine).join("release").join("rb"))
+    Ok(folder.join(machine).join("dist").join("rb"))
 }
 
 fn rustc() -> Result<Command> {

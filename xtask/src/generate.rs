@@ -7,10 +7,11 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use rb_engine::monitors::{ALL, MonitorSpec, Panel, Suite};
-use rb_engine::rules::Rules;
+use rb_engine::config::Engine;
+use rb_engine::config::weights::{Profile, Weights};
+use rb_engine::monitors::{ALL, MonitorSpec, Suite};
+use rb_engine::run::MonitorSet;
 use rb_engine::step::{Input, Step};
-use rb_engine::weights::{Profile, Weights};
 
 use crate::figures::Figures;
 use crate::{out, shell};
@@ -192,7 +193,7 @@ const MESSY_RUN: [(&str, &str, &str, &str); 17] = [
 
 /// What the monitor says when it first fires in [`MESSY_RUN`]; one that does not fire there has no sample.
 fn sample_advice(spec: &MonitorSpec) -> Option<String> {
-    let mut panel = Panel::new(&Rules::default(), TASK);
+    let mut panel = MonitorSet::new(&Engine::default(), TASK);
     MESSY_RUN.into_iter().find_map(|(thought, tool, input, observation)| {
         let step = Step::thought(thought)
             .with_action(tool, Input::Text(input))

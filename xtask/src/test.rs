@@ -33,7 +33,7 @@ const STAGES: [Stage; 15] = [
     },
     Stage { name: "dashboard", about: "the pages in a real browser", run: dashboard },
     Stage { name: "deploy", about: "the files in deploy/, by their own programs", run: deploy },
-    Stage { name: "tidy", about: "house rules", run: || verdict(&tidy::complaints()?) },
+    Stage { name: "tidy", about: "house rules", run: || verdict(&tidy::problems()?) },
     Stage { name: "gen", about: "generated pages", run: || verdict(&generate::stale()?) },
     Stage { name: "docs", about: "documentation of the code", run: docs },
     Stage { name: "hygiene", about: "licences and sources", run: || verdict(&tidy::hygiene()?) },

@@ -1,144 +1,226 @@
-//! Rules about the crates: which there are, and what each may use. A crate is a layer, not a feature.
+//! Rules about the crates of the workspace and their dependencies. A crate is a layer, not a feature.
 
 use anyhow::{Context as _, Result};
 use toml::Table;
 
 use super::Repository;
 
-/// One crate and its promise.
-struct Room {
+/// One crate and the dependencies it may have.
+struct Layer {
     name: &'static str,
-    /// The crates of ours it may use.
-    ours: &'static [&'static str],
-    others: Others,
+    /// Crates of this workspace.
+    internal: &'static [&'static str],
+    external: External,
 }
 
-/// Which crates of others it may use.
-enum Others {
+/// Allowed dependencies from outside the workspace.
+enum External {
     Only(&'static [&'static str]),
     AllBut(&'static [&'static str]),
 }
 
+/// Crates that open connections.
 const NETWORK: &[&str] = &["axum", "hyper", "reqwest", "tokio", "tonic", "ureq"];
+/// Crates that read flags or write to a terminal.
+const TERMINAL: &[&str] =
+    &["anstream", "anstyle", "clap", "crossterm", "indicatif", "terminal_size"];
 
-/// Every crate. A new one needs an artifact of its own, heavy dependencies of its own, or a promise about what
-/// it does not use; it is added here, in ARCHITECTURE.md, and with a decision.
-const ROOMS: [Room; 8] = [
-    Room {
+/// All layers, lowest first. A row may precede its crate: rules apply to a crate once it exists.
+///
+/// A new crate needs a separate artifact, heavy dependencies, or a promise about dependencies it does not have. It is
+/// added here and in ARCHITECTURE.md, with a decision.
+const LAYERS: [Layer; 14] = [
+    Layer {
         name: "rb-engine",
-        ours: &[],
-        others: Others::Only(&["aho-corasick", "thiserror", "unicode-properties"]),
+        internal: &[],
+        external: External::Only(&["aho-corasick", "thiserror", "unicode-properties"]),
     },
-    Room { name: "rb-embed", ours: &[], others: Others::AllBut(NETWORK) },
-    Room { name: "rb-wire", ours: &["rb-engine"], others: Others::AllBut(NETWORK) },
-    Room { name: "rb-quality", ours: &["rb-engine"], others: Others::AllBut(NETWORK) },
-    // It waits for the disk on tokio, and knows no HTTP.
-    Room {
+    Layer { name: "rb-embed", internal: &[], external: External::AllBut(NETWORK) },
+    Layer { name: "rb-wire", internal: &["rb-engine"], external: External::AllBut(NETWORK) },
+    Layer { name: "rb-quality", internal: &["rb-engine"], external: External::AllBut(NETWORK) },
+    // The store waits for the disk and the database on tokio; it has no HTTP.
+    Layer {
         name: "rb-store",
-        ours: &[],
-        others: Others::AllBut(&["axum", "hyper", "reqwest", "tonic", "ureq"]),
+        internal: &[],
+        external: External::AllBut(&["axum", "hyper", "reqwest", "tonic", "ureq"]),
     },
-    // No flags and no terminal.
-    Room {
+    // No HTTP server and no HTML.
+    Layer {
+        name: "rb-runtime",
+        internal: &["rb-engine", "rb-embed", "rb-wire", "rb-store"],
+        external: External::AllBut(&["axum", "maud"]),
+    },
+    // Rendering only: no IO.
+    Layer {
+        name: "rb-view",
+        internal: &["rb-engine", "rb-wire", "rb-store"],
+        external: External::AllBut(NETWORK),
+    },
+    Layer {
+        name: "rb-gateway",
+        internal: &["rb-engine", "rb-embed", "rb-wire", "rb-store", "rb-runtime"],
+        external: External::AllBut(TERMINAL),
+    },
+    Layer {
+        name: "rb-api",
+        internal: &["rb-engine", "rb-embed", "rb-wire", "rb-store", "rb-runtime"],
+        external: External::AllBut(TERMINAL),
+    },
+    Layer {
+        name: "rb-dashboard",
+        internal: &["rb-engine", "rb-embed", "rb-wire", "rb-store", "rb-runtime", "rb-view"],
+        external: External::AllBut(TERMINAL),
+    },
+    Layer {
         name: "rb-server",
-        ours: &["rb-engine", "rb-embed", "rb-wire", "rb-store"],
-        others: Others::AllBut(&["anstream", "anstyle", "clap", "indicatif", "terminal_size"]),
+        internal: &[
+            "rb-engine",
+            "rb-embed",
+            "rb-wire",
+            "rb-store",
+            "rb-runtime",
+            "rb-view",
+            "rb-gateway",
+            "rb-api",
+            "rb-dashboard",
+        ],
+        external: External::AllBut(TERMINAL),
     },
-    // The runtime of `rb serve` is built here; what is served is not.
-    Room {
+    // Test support, see `DEV_ONLY`.
+    Layer {
+        name: "rb-testkit",
+        internal: &[
+            "rb-engine",
+            "rb-embed",
+            "rb-wire",
+            "rb-store",
+            "rb-runtime",
+            "rb-view",
+            "rb-gateway",
+            "rb-api",
+            "rb-dashboard",
+            "rb-server",
+        ],
+        external: External::AllBut(TERMINAL),
+    },
+    Layer {
         name: "rb-py",
-        ours: &["rb-engine", "rb-embed", "rb-wire"],
-        others: Others::AllBut(NETWORK),
+        internal: &["rb-engine", "rb-embed", "rb-wire"],
+        external: External::AllBut(NETWORK),
     },
-    Room {
+    // Builds the tokio runtime of `rb serve`; the server is in `rb-server`.
+    Layer {
         name: "rb",
-        ours: &["rb-engine", "rb-embed", "rb-wire", "rb-quality", "rb-store", "rb-server"],
-        others: Others::AllBut(&["axum", "hyper", "reqwest", "tonic"]),
+        internal: &[
+            "rb-engine",
+            "rb-embed",
+            "rb-wire",
+            "rb-quality",
+            "rb-store",
+            "rb-runtime",
+            "rb-view",
+            "rb-gateway",
+            "rb-api",
+            "rb-dashboard",
+            "rb-server",
+        ],
+        external: External::AllBut(&["axum", "hyper", "reqwest", "tonic"]),
     },
 ];
 
-/// In the standard library by now.
+/// Rows of crates that a later change adds.
+const PLANNED: [&str; 6] =
+    ["rb-runtime", "rb-view", "rb-gateway", "rb-api", "rb-dashboard", "rb-testkit"];
+
+/// Crates that may appear only under `dev-dependencies`.
+const DEV_ONLY: [&str; 1] = ["rb-testkit"];
+
+/// Crates that the standard library has replaced.
 const SUPERSEDED: [&str; 3] = ["lazy_static", "num_cpus", "once_cell"];
 
 pub(super) fn set(repository: &Repository) -> Result<Vec<String>> {
-    let mut complaints = Vec::new();
+    let mut problems = Vec::new();
     let found: Vec<&str> = manifests(repository).map(|(name, _)| name).collect();
-    for room in &ROOMS {
-        if !found.contains(&room.name) {
-            complaints.push(format!("crates/{} is missing", room.name));
+    for layer in &LAYERS {
+        if !found.contains(&layer.name) && !PLANNED.contains(&layer.name) {
+            problems.push(format!("crates/{} is missing", layer.name));
         }
     }
     for name in &found {
-        if !ROOMS.iter().any(|room| room.name == *name) {
-            complaints
-                .push(format!("crates/{name} is not in the list of xtask/src/tidy/crates.rs"));
+        if !LAYERS.iter().any(|layer| layer.name == *name) {
+            problems.push(format!("crates/{name} is not in the list of xtask/src/tidy/crates.rs"));
         }
     }
-    let rows = repository.file("ARCHITECTURE.md")?.text.lines();
-    let rows: Vec<&str> = rows.filter_map(|line| line.strip_prefix("| `rb")).collect();
-    let rows: Vec<String> =
-        rows.iter().filter_map(|row| Some(format!("rb{}", row.split_once('`')?.0))).collect();
-    let names: Vec<String> = ROOMS.iter().map(|room| room.name.to_owned()).collect();
+    let lines = repository.file("ARCHITECTURE.md")?.text.lines();
+    let rows = lines.filter_map(|line| line.strip_prefix("| `rb")?.split_once('`'));
+    let mut rows: Vec<String> = rows.map(|(name, _)| format!("rb{name}")).collect();
+    rows.sort();
+    let mut names: Vec<&str> = found.clone();
+    names.sort_unstable();
     if rows != names {
-        complaints.push(format!("the table of ARCHITECTURE.md lists {rows:?}, the rule {names:?}"));
+        problems.push(format!(
+            "the crate table of ARCHITECTURE.md lists {rows:?}, the workspace has {names:?}"
+        ));
     }
-    Ok(complaints)
+    Ok(problems)
 }
 
 pub(super) fn uses(repository: &Repository) -> Result<Vec<String>> {
-    let mut complaints = Vec::new();
+    let mut problems = Vec::new();
     for (name, path) in manifests(repository) {
-        let Some(room) = ROOMS.iter().find(|room| room.name == name) else { continue };
+        let Some(layer) = LAYERS.iter().find(|layer| layer.name == name) else { continue };
         let manifest = repository.toml(path)?;
         for (used, _) in dependencies(&manifest, &["dependencies", "build-dependencies"]) {
-            let may = if used.starts_with("rb-") {
-                room.ours.contains(&used.as_str())
+            let used = used.as_str();
+            let is_allowed = if used.starts_with("rb-") {
+                layer.internal.contains(&used)
             } else {
-                match room.others {
-                    Others::Only(few) => few.contains(&used.as_str()),
-                    Others::AllBut(banned) => !banned.contains(&used.as_str()),
+                match layer.external {
+                    External::Only(allowed) => allowed.contains(&used),
+                    External::AllBut(denied) => !denied.contains(&used),
                 }
             };
-            if !may {
-                complaints.push(format!("{name} may not use {used}"));
+            if DEV_ONLY.contains(&used) {
+                problems.push(format!("{name}: {used} may only be a dev-dependency"));
+            } else if !is_allowed {
+                problems.push(format!("{name} may not depend on {used}"));
             }
         }
     }
-    Ok(complaints)
+    Ok(problems)
 }
 
 pub(super) fn inheritance(repository: &Repository) -> Result<Vec<String>> {
-    let mut complaints = Vec::new();
+    let mut problems = Vec::new();
     let xtask = ("xtask", "xtask/Cargo.toml");
     for (name, path) in manifests(repository).chain([xtask]) {
         let manifest = repository.toml(path)?;
-        if !says_workspace(manifest.get("lints")) {
-            complaints.push(format!("{name} must say `[lints] workspace = true`"));
+        if !inherits(manifest.get("lints")) {
+            problems.push(format!("{name} must have `[lints] workspace = true`"));
         }
         if manifest.contains_key("features") {
-            complaints
-                .push(format!("{name} has features; what is built must not depend on who asks"));
+            problems.push(format!("{name} has features; every build must have the same content"));
         }
         let package = manifest.get("package").and_then(|p| p.as_table()).context("a package")?;
         for key in ["edition", "rust-version", "license", "publish"] {
-            if !says_workspace(package.get(key)) {
-                complaints.push(format!("{name} must say `{key}.workspace = true`"));
+            if !inherits(package.get(key)) {
+                problems.push(format!("{name} must have `{key}.workspace = true`"));
             }
         }
         let kinds = ["dependencies", "build-dependencies", "dev-dependencies"];
         for (used, value) in dependencies(&manifest, &kinds) {
-            if !says_workspace(Some(&value)) {
-                complaints.push(format!("{name} must take {used} from the workspace"));
+            if !inherits(Some(&value)) {
+                problems.push(format!("{name} must take {used} from the workspace"));
             }
             if SUPERSEDED.contains(&used.as_str()) {
-                complaints.push(format!("{name} uses {used}, which the standard library replaces"));
+                problems.push(format!("{name} uses {used}, which the standard library replaces"));
             }
         }
     }
-    Ok(complaints)
+    Ok(problems)
 }
 
-/// The crates by folder name, with their manifests.
+/// Names of the folders in `crates/`, with the paths of their manifests.
 fn manifests(repository: &Repository) -> impl Iterator<Item = (&str, &str)> {
     repository.ending("/Cargo.toml").filter_map(|file| {
         let name = file.path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml")?;
@@ -164,6 +246,61 @@ fn dependencies(manifest: &Table, kinds: &[&str]) -> Vec<(String, toml::Value)> 
     all
 }
 
-fn says_workspace(value: Option<&toml::Value>) -> bool {
+/// Has `workspace = true`.
+fn inherits(value: Option<&toml::Value>) -> bool {
     value.and_then(|value| value.get("workspace")?.as_bool()) == Some(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layer_has_only_its_dependencies() {
+        let cases = [
+            ("rb-engine", "[dependencies]\ntokio = {}", "rb-engine may not depend on tokio"),
+            ("rb-engine", "[dependencies]\nthiserror = {}", ""),
+            ("rb-runtime", "[dependencies]\nmaud = {}", "rb-runtime may not depend on maud"),
+            ("rb-runtime", "[dependencies]\nrb-store = {}\ntokio = {}", ""),
+            ("rb-view", "[dependencies]\nmaud = {}\nrb-wire = {}", ""),
+            ("rb-view", "[dependencies]\ntokio = {}", "rb-view may not depend on tokio"),
+            ("rb-api", "[dependencies]\nrb-gateway = {}", "rb-api may not depend on rb-gateway"),
+            ("rb-dashboard", "[dependencies]\nrb-view = {}\nrb-runtime = {}", ""),
+            (
+                "rb-server",
+                "[dependencies]\nrb-testkit = {}",
+                "rb-server: rb-testkit may only be a dev-dependency",
+            ),
+            ("rb-server", "[dev-dependencies]\nrb-testkit = {}", ""),
+            (
+                "rb-store",
+                "[target.'cfg(unix)'.dependencies]\nx = { package = \"hyper\" }",
+                "rb-store may not depend on hyper",
+            ),
+        ];
+        for (name, manifest, expected) in cases {
+            let repository = Repository::of(&[(&format!("crates/{name}/Cargo.toml"), manifest)]);
+            assert_eq!(uses(&repository).unwrap().join("\n"), expected, "{name}: {manifest}");
+        }
+    }
+
+    #[test]
+    fn planned_crates_may_be_missing_and_others_may_not() {
+        let crates: Vec<&str> = LAYERS.map(|layer| layer.name).into_iter().collect();
+        let existing = crates.iter().filter(|name| !PLANNED.contains(name));
+        let rows: Vec<String> =
+            existing.clone().map(|name| format!("| `{name}` | x |\n")).collect();
+        let table = rows.concat();
+        let paths: Vec<String> = existing.map(|name| format!("crates/{name}/Cargo.toml")).collect();
+        let mut files: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), "")).collect();
+        files.push(("ARCHITECTURE.md", &table));
+        assert_eq!(set(&Repository::of(&files)).unwrap(), Vec::<String>::new());
+        let engine = files.remove(0);
+        let problems = set(&Repository::of(&files)).unwrap();
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert_eq!(problems[0], "crates/rb-engine is missing");
+        files.extend([engine, ("crates/rb-other/Cargo.toml", "")]);
+        let problems = set(&Repository::of(&files)).unwrap();
+        assert!(problems[0].starts_with("crates/rb-other is not in the list"), "{problems:?}");
+    }
 }

@@ -1,12 +1,14 @@
-//! The house rules, run as tests: each rule looks at the whole repository and gives its complaints.
+//! Project rules that are checked over the whole repository.
 //!
-//! A rule that a reviewer would have to remember belongs here instead. `cargo test -p xtask` runs every rule as
-//! a test of its own; `cargo xtask tidy` runs them in a moment and prints what is wrong.
+//! A rule that a reviewer would have to remember belongs here instead. `cargo test -p xtask` runs each rule as a separate
+//! test; `cargo xtask tidy` runs all of them and prints the problems.
 
 mod crates;
 mod decisions;
 mod hygiene;
 mod licence;
+mod modules;
+mod prose;
 mod sources;
 mod words;
 
@@ -14,41 +16,46 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use crate::shell;
+use crate::{out, shell};
 
 pub(crate) use hygiene::licences as hygiene;
 
-/// Gives one line for everything that breaks the rule.
+/// Returns one line per violation.
 type Rule = fn(&Repository) -> Vec<String>;
 
-const RULES: [(&str, Rule); 12] = [
-    ("no file is longer than a sitting", sources::length),
-    ("every source file says what it is", sources::opening),
-    ("nothing is left undone", words::undone),
-    ("no machine is named", words::machines),
-    ("no registry but the public one", words::registries),
-    ("the set of crates is deliberate", |all| or_why_not(crates::set(all))),
-    ("crates use only what they may", |all| or_why_not(crates::uses(all))),
-    ("versions and lints are inherited", |all| or_why_not(crates::inheritance(all))),
-    ("the engine stays pure", sources::engine_is_pure),
+const RULES: [(&str, Rule); 14] = [
+    ("files have a maximum length", sources::length),
+    ("source files begin with a summary", sources::opening),
+    ("no unfinished work is marked", words::undone),
+    ("no local path is named", words::machines),
+    ("only the public registry is named", words::registries),
+    ("the set of crates is complete", |all| or_error(crates::set(all))),
+    ("crates respect the layers", |all| or_error(crates::uses(all))),
+    ("versions and lints are inherited", |all| or_error(crates::inheritance(all))),
+    ("modules have no cycles", |all| or_error(modules::acyclic(all))),
+    ("the engine is pure", sources::engine_is_pure),
+    ("idioms in comments only fall", |all| or_error(prose::ratchet(all))),
     ("decisions are complete", decisions::complete),
-    ("what is locked comes from one place", |all| or_why_not(hygiene::sources(all))),
-    ("nothing banned is locked", |all| or_why_not(hygiene::bans(all))),
+    ("dependencies come from the public registry", |all| or_error(hygiene::sources(all))),
+    ("no banned dependency is locked", |all| or_error(hygiene::bans(all))),
 ];
 
-/// What all rules complain about.
-pub(crate) fn complaints() -> Result<Vec<String>> {
+/// Runs all rules and returns their problems. Prints hints that do not fail.
+pub(crate) fn problems() -> Result<Vec<String>> {
     let repository = Repository::read()?;
     let mut all = Vec::new();
     for (name, rule) in RULES {
-        all.extend(rule(&repository).into_iter().map(|complaint| format!("{name}: {complaint}")));
+        all.extend(rule(&repository).into_iter().map(|problem| format!("{name}: {problem}")));
+    }
+    for hint in prose::hints(&repository)? {
+        out::say(&format!("    hint: {hint}"));
     }
     Ok(all)
 }
 
-/// A rule that cannot be checked does not hold.
-fn or_why_not(complaints: Result<Vec<String>>) -> Vec<String> {
-    complaints.unwrap_or_else(|error| vec![format!("{error:#}")])
+/// Turns a failure of the check into a problem.
+fn or_error(problems: Result<Vec<String>>) -> Vec<String> {
+    problems.unwrap_or_else(|error| vec![format!("{error:#}")])
 }
 
 /// The files of the checkout, read once.
@@ -60,12 +67,12 @@ pub(crate) struct Repository {
 struct File {
     /// Relative to the root, with `/`.
     path: String,
-    /// Empty for what is no text.
+    /// Empty for binary files.
     text: String,
 }
 
-/// What belongs to tools, not to us.
-const NOT_OURS: [&str; 6] =
+/// Folders that tools write.
+const SKIPPED: [&str; 6] =
     [".git", "target", "node_modules", "__pycache__", ".venv", "proptest-regressions"];
 
 impl Repository {
@@ -77,12 +84,22 @@ impl Repository {
         Ok(Self { root, files })
     }
 
-    /// The files with that ending.
+    /// Builds a repository from paths and texts.
+    #[cfg(test)]
+    fn of(files: &[(&str, &str)]) -> Self {
+        let file = |(path, text): &(&str, &str)| File {
+            path: (*path).to_owned(),
+            text: (*text).to_owned(),
+        };
+        Self { root: PathBuf::from("/repository"), files: files.iter().map(file).collect() }
+    }
+
+    /// Files whose path has this ending.
     fn ending(&self, ending: &str) -> impl Iterator<Item = &File> {
         self.files.iter().filter(move |file| file.path.ends_with(ending))
     }
 
-    /// The file of that path.
+    /// Finds a file by path.
     fn file(&self, path: &str) -> Result<&File> {
         self.files
             .iter()
@@ -90,7 +107,7 @@ impl Repository {
             .with_context(|| format!("{path} is missing"))
     }
 
-    /// A file read as TOML.
+    /// Parses a file as TOML.
     fn toml(&self, path: &str) -> Result<toml::Table> {
         self.file(path)?.text.parse().with_context(|| path.to_owned())
     }
@@ -100,7 +117,7 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<File>) -> Result<()> {
     for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let entry = entry?;
         let (name, path) = (entry.file_name(), entry.path());
-        if NOT_OURS.iter().any(|not_ours| name == *not_ours) {
+        if SKIPPED.iter().any(|skipped| name == *skipped) {
             continue;
         }
         let kind = entry.file_type()?;
@@ -116,7 +133,7 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<File>) -> Result<()> {
 }
 
 impl File {
-    /// What is outside `#[cfg(test)]`, which stands at the end of a file by custom.
+    /// The text before `#[cfg(test)] mod tests`, which is at the end of a file by convention.
     fn before_tests(&self) -> &str {
         match self.text.find("\n#[cfg(test)]\nmod tests") {
             Some(at) => &self.text[..=at],
@@ -124,7 +141,7 @@ impl File {
         }
     }
 
-    /// Nothing but tests.
+    /// Contains only tests.
     fn is_test(&self) -> bool {
         self.path.contains("/tests/") || self.path.ends_with("tests.rs")
     }
@@ -137,8 +154,8 @@ mod tests {
     #[track_caller]
     fn holds(name: &str) {
         let rule = RULES.iter().find(|(known, _)| *known == name).expect("a rule").1;
-        let complaints = rule(&Repository::read().expect("a checkout"));
-        assert!(complaints.is_empty(), "{name}:\n  {}\n", complaints.join("\n  "));
+        let problems = rule(&Repository::read().expect("a checkout"));
+        assert!(problems.is_empty(), "{name}:\n  {}\n", problems.join("\n  "));
     }
 
     macro_rules! rules {
@@ -153,17 +170,19 @@ mod tests {
     }
 
     rules! {
-        no_file_is_longer_than_a_sitting: "no file is longer than a sitting",
-        every_source_file_says_what_it_is: "every source file says what it is",
-        nothing_is_left_undone: "nothing is left undone",
-        no_machine_is_named: "no machine is named",
-        no_registry_but_the_public_one: "no registry but the public one",
-        the_set_of_crates_is_deliberate: "the set of crates is deliberate",
-        crates_use_only_what_they_may: "crates use only what they may",
+        files_have_a_maximum_length: "files have a maximum length",
+        source_files_begin_with_a_summary: "source files begin with a summary",
+        no_unfinished_work_is_marked: "no unfinished work is marked",
+        no_local_path_is_named: "no local path is named",
+        only_the_public_registry_is_named: "only the public registry is named",
+        the_set_of_crates_is_complete: "the set of crates is complete",
+        crates_respect_the_layers: "crates respect the layers",
         versions_and_lints_are_inherited: "versions and lints are inherited",
-        the_engine_stays_pure: "the engine stays pure",
+        modules_have_no_cycles: "modules have no cycles",
+        the_engine_is_pure: "the engine is pure",
+        idioms_in_comments_only_fall: "idioms in comments only fall",
         decisions_are_complete: "decisions are complete",
-        what_is_locked_comes_from_one_place: "what is locked comes from one place",
-        nothing_banned_is_locked: "nothing banned is locked",
+        dependencies_come_from_the_public_registry: "dependencies come from the public registry",
+        no_banned_dependency_is_locked: "no banned dependency is locked",
     }
 }
