@@ -57,7 +57,7 @@ def test_a_run_is_steered_by_hand_through_the_walk(server: Server, page: Page) -
     expect(page.locator("[data-part=waiting]")).not_to_contain_text("look there first")
     expect(page.locator("details.step").last).to_contain_text("guidance given")
     page.locator("details.step > summary").last.click()
-    expect(page.locator("details.step").last).to_contain_text("by hand")
+    expect(page.locator("details.step").last).to_contain_text("operator")
 
 
 class Provider(http.server.BaseHTTPRequestHandler):

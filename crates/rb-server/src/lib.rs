@@ -62,8 +62,6 @@ mod nodes;
 mod outbound;
 /// Ids in addresses.
 mod path;
-/// What a page may load.
-mod policy;
 /// Traces that grow.
 mod prefix;
 /// What tokens cost.
@@ -97,8 +95,6 @@ mod telemetry;
 /// A whole server to try requests on.
 #[cfg(test)]
 mod trial;
-/// Runs as people look at them.
-pub mod view;
 
 pub use api::openapi;
 pub use app::{App, Shared};

@@ -13,8 +13,8 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressStyle};
 
-pub(crate) use rb_server::view::grouped;
-use rb_server::view::is_invisible;
+pub(crate) use rb_view::text::grouped;
+use rb_view::text::is_invisible;
 pub(crate) use terminal::Terminal;
 use unicode_width::UnicodeWidthChar as _;
 

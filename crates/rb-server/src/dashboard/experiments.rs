@@ -5,14 +5,14 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::figures::interval;
 use super::form::field;
 use super::layout;
 use super::visitor::Visitor;
 use crate::app::Shared;
 use crate::error::{ApiError, ApiResult};
 use crate::report;
-use crate::view::text::{Shown, dollars, grouped, name};
+use rb_view::charts::interval;
+use rb_view::text::{EscapedText, dollars, grouped, name};
 
 const ON_FRACTION: f64 = 0.5;
 
@@ -62,7 +62,7 @@ async fn one(app: &Shared, visitor: &Visitor, id: &str) -> ApiResult<Response> {
     let rates = &report["comparison"]["success_rate"];
     let body = html! {
         nav.trail aria-label="Where this is" { a href="/ui/experiments" { "Experiments" } }
-        h1 { (Shown(id, 200)) }
+        h1 { (EscapedText(id, 200)) }
         p.verdict { (verdict(rates)) }
         @if let Some((delta, from, to)) = bounds(rates) {
             figure.days { figcaption { "Difference in success, steered against not, with its 95 % interval" }
@@ -73,7 +73,7 @@ async fn one(app: &Shared, visitor: &Visitor, id: &str) -> ApiResult<Response> {
         (strata(&report["comparison"]["success_rate_stratified"]))
         @if let Some(caveats) = report["caveats"].as_array().filter(|caveats| !caveats.is_empty()) {
             section { h2 { "To be careful about" } ul.caveats {
-                @for caveat in caveats { li { (Shown(caveat.as_str().unwrap_or_default(), 1_000)) } } } }
+                @for caveat in caveats { li { (EscapedText(caveat.as_str().unwrap_or_default(), 1_000)) } } } }
         }
         (split(&report["srm"]))
     };

@@ -11,7 +11,7 @@ use super::visitor::{Visitor, to};
 use crate::app::Shared;
 use crate::clock::{day_of, iso_day};
 use crate::error::{ApiError, ApiResult};
-use crate::view::text::{Shown, counted, name};
+use rb_view::text::{EscapedText, counted, name};
 
 /// So many findings of a codebase are shown, the newest.
 const SHOWN_MAX: usize = 500;
@@ -59,7 +59,7 @@ async fn draw(app: &Shared, visitor: &Visitor, query: &str) -> ApiResult<Respons
 fn card(visitor: &Visitor, finding: &FindingRow) -> Markup {
     html! {
         div.card {
-            p { (Shown(&finding.content, 4_000)) }
+            p { (EscapedText(&finding.content, 4_000)) }
             div.row.soft {
                 span.mark { (name(&finding.finding_type)) }
                 @if !finding.file_path.is_empty() { code { (name(&finding.file_path)) } }

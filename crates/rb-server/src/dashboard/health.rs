@@ -6,15 +6,15 @@ use maud::{Markup, html};
 use rb_engine::monitors::find;
 use rb_store::{DayHealth, Health};
 
-use super::figures::{Days, real};
 use super::form::field;
 use super::layout;
 use super::visitor::Visitor;
 use crate::app::Shared;
 use crate::clock::{day_of, now_ms};
 use crate::error::ApiResult;
-use crate::view::bar;
-use crate::view::text::{dollars, grouped, name};
+use rb_view::bar;
+use rb_view::charts::{DailyBars, real};
+use rb_view::text::{dollars, grouped, name};
 
 const HERE: &str = "/ui/health";
 const DAY_MS: i64 = 86_400_000;
@@ -84,9 +84,9 @@ fn charts(health: &Health, first_day: i64, days: u16) -> Markup {
     let percent = |value: f64| format!("{:.0} %", 100.0 * value);
     html! {
         div.charts {
-            (Days { what: "cost", first_day, most: highest(&costs), values: costs, class: "bar warm", write: &dollars }.draw())
-            (Days { what: "share of clean runs", first_day, most: 1.0, values: clean, class: "bar calm", write: &percent }.draw())
-            (Days { what: "runs", first_day, most: highest(&runs), values: runs, class: "bar", write: &whole }.draw())
+            (DailyBars { what: "cost", first_day, max: highest(&costs), values: costs, class: "bar warm", format: &dollars }.render())
+            (DailyBars { what: "share of clean runs", first_day, max: 1.0, values: clean, class: "bar calm", format: &percent }.render())
+            (DailyBars { what: "runs", first_day, max: highest(&runs), values: runs, class: "bar", format: &whole }.render())
         }
     }
 }

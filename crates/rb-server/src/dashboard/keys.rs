@@ -13,7 +13,7 @@ use crate::auth::ORG_DEFAULT;
 use crate::clock::{day_of, iso_day, now_ms};
 use crate::error::{ApiError, ApiResult};
 use crate::keys::{Kind, make};
-use crate::view::text::{line, name};
+use rb_view::text::{line, name};
 
 const HERE: &str = "/ui/keys";
 const CHARS_MAX: usize = 128;

@@ -10,7 +10,7 @@ use maud::{DOCTYPE, Markup, html};
 use super::PAGES;
 use super::visitor::Visitor;
 use crate::error::ApiError;
-use crate::view::text::Shown;
+use rb_view::text::EscapedText;
 
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; \
     img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -44,7 +44,7 @@ pub(super) fn bare(status: StatusCode, title: &str, body: &Markup) -> Response {
 #[expect(clippy::needless_pass_by_value, reason = "handlers end with it, and they own their error")]
 pub(super) fn problem(error: ApiError) -> Response {
     let (status, said) = error.in_words();
-    let body = html! { h1 { "That did not work" } p { (Shown(&said, 2_000)) } p { a href="/" { "To the runs" } } };
+    let body = html! { h1 { "That did not work" } p { (EscapedText(&said, 2_000)) } p { a href="/" { "To the runs" } } };
     bare(status, "Problem", &body)
 }
 
@@ -56,7 +56,7 @@ fn document(status: StatusCode, title: &str, top: &Markup, body: &Markup) -> Res
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { (Shown(title, 120)) " – ReasonBlocks" }
+                title { (EscapedText(title, 120)) " – ReasonBlocks" }
                 link rel="icon" href="/ui/icon.svg" type="image/svg+xml";
                 link rel="stylesheet" href="/ui/style.css";
                 script src="/ui/live.js" defer {}

@@ -6,8 +6,6 @@
 
 /// Experiments: which there are, and what they show.
 mod experiments;
-/// Small pictures: days, intervals.
-mod figures;
 /// What agents learned, by codebase.
 mod findings;
 /// Fields that a form sends.
@@ -43,7 +41,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 
 use crate::app::Shared;
-use crate::view::STYLE;
+use rb_view::STYLE;
 
 /// A page that the navigation names.
 struct Page {

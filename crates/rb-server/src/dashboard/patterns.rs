@@ -16,7 +16,7 @@ use crate::body::{Body, Query};
 use crate::clock::{day_of, iso_day, now_ms};
 use crate::error::{ApiError, ApiResult};
 use crate::path::Path;
-use crate::view::text::{Shown, counted, editable, grouped, line, name};
+use rb_view::text::{EscapedText, counted, editable, grouped, line, name};
 
 const HERE: &str = "/ui/patterns";
 const TEXT_CHARS_MAX: usize = 8_000;
@@ -153,7 +153,7 @@ fn table(rows: &[PatternRow]) -> Markup {
             thead { tr { th { "pattern" } th { "against" } th.right { "used" } th.right { "last" } } }
             tbody { @for row in rows {
                 tr {
-                    td.what { a href=(address(row)) { (Shown(&title(row), 111)) }
+                    td.what { a href=(address(row)) { (EscapedText(&title(row), 111)) }
                         @if !row.org.is_empty() { div.soft { (name(&row.org)) } } }
                     td { @if let Some(kind) = &row.failure_type { span.mark { (name(&line(kind, 40))) } } }
                     td.right data-name="used" { (grouped(row.uses)) }
@@ -199,7 +199,7 @@ async fn draw_one(app: &Shared, visitor: &Visitor, query: &str) -> ApiResult<Res
     let used_in = app.store.runs(&scope, &filter).await?;
     let body = html! {
         (trail())
-        h1 { (Shown(&title(row), 111)) }
+        h1 { (EscapedText(&title(row), 111)) }
         p.kicker { (tier.to_uppercase()) " · " (name(&row.pattern_id)) @if !row.org.is_empty() { " · " (name(&row.org)) } }
         section {
             h2 { "Where it was used" }
@@ -228,7 +228,7 @@ fn all_runs(pattern: &str) -> String {
 fn reading(row: &PatternRow) -> Markup {
     html! {
         @for (field, label) in texts(&row.tier) {
-            @if !text(row, field).is_empty() { h3 { (label) } p { (Shown(text(row, field), TEXT_CHARS_MAX)) } }
+            @if !text(row, field).is_empty() { h3 { (label) } p { (EscapedText(text(row, field), TEXT_CHARS_MAX)) } }
         }
     }
 }

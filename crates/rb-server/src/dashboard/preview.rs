@@ -10,8 +10,8 @@ use super::runs::address;
 use super::visitor::Visitor;
 use crate::app::Shared;
 use crate::error::ApiResult;
-use crate::view::bar;
-use crate::view::text::{Shown, counted, line, name};
+use rb_view::bar;
+use rb_view::text::{EscapedText, counted, line, name};
 
 /// So many of the newest runs are looked at, so many steps of each.
 const RUNS: u32 = 20;
@@ -115,7 +115,7 @@ fn row(Tried { run, then, now, speaks }: &Tried) -> Markup {
     let title = if run.task.trim().is_empty() { &run.run.run_id } else { &run.task };
     html! {
         tr {
-            td.what { a href=(address(&run.run)) { (Shown(&line(title, 70), 71)) } }
+            td.what { a href=(address(&run.run)) { (EscapedText(&line(title, 70), 71)) } }
             td data-name="then" { (bar(then.peak, "fill-calm", &format!("{:.2}", then.peak))) }
             td data-name="with these" { (bar(now.peak, "fill-hot", &format!("{:.2}", now.peak))) }
             td.right data-name="in danger" { (then.danger) " → " (now.danger) }

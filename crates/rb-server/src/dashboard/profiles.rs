@@ -18,8 +18,8 @@ use crate::app::Shared;
 use crate::body::{Body, Query};
 use crate::error::{ApiError, ApiResult};
 use crate::path::Path;
-use crate::view::bar;
-use crate::view::text::{Shown, editable, name};
+use rb_view::bar;
+use rb_view::text::{EscapedText, editable, name};
 
 const HERE: &str = "/ui/profiles";
 /// Before the monitor's id in the names of fields.
@@ -111,7 +111,7 @@ async fn draw(app: &Shared, visitor: &Visitor, query: &str) -> ApiResult<Respons
                 div.card {
                     h3 { a href=(address(row)) { (name(&row.profile_id)) } }
                     p.soft { (name(&row.org)) @if !row.project.is_empty() { " · " (name(&row.project)) } }
-                    @if !row.description.is_empty() { p { (Shown(&row.description, 400)) } }
+                    @if !row.description.is_empty() { p { (EscapedText(&row.description, 400)) } }
                     (table(&Draft::of_row(row).weights()))
                 }
             } }
@@ -148,7 +148,7 @@ fn editing(visitor: &Visitor, draft: &Draft, preview: &Markup) -> Response {
     let standard = Weights::default();
     let body = html! {
         nav.trail aria-label="Where this is" { a href=(HERE) { "Profiles" } }
-        h1 { (Shown(title, 100)) }
+        h1 { (EscapedText(title, 100)) }
         form.stack.wide method="post" action=(HERE) {
             (visitor.token())
             @for (field, value) in [("id", &draft.id), ("org", &draft.org), ("project", &draft.project)] {

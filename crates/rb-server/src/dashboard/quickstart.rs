@@ -9,7 +9,7 @@ use maud::html;
 use super::layout;
 use super::visitor::Visitor;
 use crate::app::Shared;
-use crate::view::text::Shown;
+use rb_view::text::EscapedText;
 
 pub(super) async fn page(
     State(app): State<Shared>,
@@ -66,7 +66,7 @@ pub(super) async fn page(
         h1 { "Quickstart" }
         p.lead { "Several doors, one engine. Choose the one that is nearest to your agent; its runs appear under " a href="/" { "Runs" } "." }
         @for (what, why, lines) in &doors {
-            section { h2 { (what) } p.soft { (why) } pre tabindex="0" role="group" aria-label=(what) { (Shown(lines, 2_000)) } }
+            section { h2 { (what) } p.soft { (why) } pre tabindex="0" role="group" aria-label=(what) { (EscapedText(lines, 2_000)) } }
         }
         section { h2 { "Further" } p { "Every route is described at " a href="/docs" { "/docs" } ". A key is needed where one exists; "
             @if visitor.caller.is_operator() { a href="/ui/keys" { "Keys" } " makes one." } @else { "the operator makes one." } } }

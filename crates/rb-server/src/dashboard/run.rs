@@ -7,7 +7,8 @@ use axum::extract::{RawQuery, State};
 use axum::response::sse::{Event, KeepAlive};
 use axum::response::{IntoResponse as _, Response, Sse};
 use maud::{Markup, html};
-use rb_store::RunRow;
+use rb_store::{RunRow, StepRow};
+use rb_view::StateReplay;
 use serde_json::Value;
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::BroadcastStream;
@@ -20,8 +21,7 @@ use crate::api::steer::say;
 use crate::app::Shared;
 use crate::error::{ApiError, ApiResult};
 use crate::hands;
-use crate::view;
-use crate::view::text::{Shown, grouped};
+use rb_view::text::{EscapedText, grouped};
 
 /// So many steps are shown at once; of a longer run the newest, and the others on pages of their own.
 const STEPS_MAX: u32 = 400;
@@ -44,7 +44,8 @@ async fn draw(app: &Shared, visitor: &Visitor, query: &str) -> ApiResult<Respons
     let asked = field(query, "from").and_then(|from| from.parse().ok());
     let from = asked.unwrap_or_else(|| count.saturating_sub(STEPS_MAX));
     let steps = app.store.steps(&row.run, from, STEPS_MAX).await?;
-    let drawn = view::stored(&row, &steps);
+    let states = states_before(app, &row, &steps).await?;
+    let view = rb_view::from_store(&row, &steps, states);
     let is_live = row.finished_ms.is_none();
     let waiting = if is_live { app.hands.waiting(&row.run).await } else { Vec::new() };
     let between = html! {
@@ -58,9 +59,28 @@ async fn draw(app: &Shared, visitor: &Visitor, query: &str) -> ApiResult<Respons
                 span.live role="status" data-live=(row.run.run_id) data-live-org=(row.run.org) { "reload to see more" }
             }
         }
-        (view::run_with(&drawn, "", &between))
+        (rb_view::run_with(&view, "", &between))
     };
-    Ok(layout::page(visitor, "/", &view::title(&drawn), &body))
+    Ok(layout::page(visitor, "/", &rb_view::title(&view), &body))
+}
+
+/// Replays the steps before this page if rows on it were stored without a state.
+async fn states_before(app: &Shared, run: &RunRow, page: &[StepRow]) -> ApiResult<StateReplay> {
+    let mut states = StateReplay::default();
+    if !StateReplay::is_needed(page) {
+        return Ok(states);
+    }
+    let end = page.first().map_or(0, |row| row.step_index);
+    let mut next = 0;
+    while next < end {
+        let rows = app.store.steps(&run.run, next, STEPS_MAX).await?;
+        let Some(last) = rows.last() else { break };
+        next = last.step_index.saturating_add(1);
+        for row in rows.iter().take_while(|row| row.step_index < end) {
+            states.observe(row);
+        }
+    }
+    Ok(states)
 }
 
 /// The way to the other steps of a long run.
@@ -95,7 +115,7 @@ fn steering(waiting: &[String], visitor: &Visitor, row: &RunRow) -> Markup {
             div data-part="waiting" role="status" {
                 @if !waiting.is_empty() {
                     p.soft { "Waits for the next model call:" }
-                    @for words in waiting { blockquote { (Shown(words, hands::CHARS_MAX)) } }
+                    @for words in waiting { blockquote { (EscapedText(words, hands::CHARS_MAX)) } }
                 }
             }
         }

@@ -12,8 +12,8 @@ use super::layout;
 use super::visitor::Visitor;
 use crate::app::Shared;
 use crate::clock::{iso, now_ms};
-use crate::view::text::{Shown, ago, dollars, grouped, line, name};
-use crate::view::{bar, outcome};
+use rb_view::text::{EscapedText, ago, dollars, grouped, line, name};
+use rb_view::{bar, outcome};
 
 const PAGE_RUNS: u32 = 50;
 const DAY_MS: i64 = 86_400_000;
@@ -206,7 +206,7 @@ fn row(run: &RunRow, now_ms: i64) -> Markup {
     html! {
         tr {
             td.what {
-                a href=(address(&run.run)) { (Shown(&line(title, 90), 91)) }
+                a href=(address(&run.run)) { (EscapedText(&line(title, 90), 91)) }
                 div.soft { (name(&line(&run.run.run_id, 60)))
                     @for said in [&run.agent_name, &run.model] { @if !said.is_empty() { " · " (name(&line(said, 60))) } } }
             }

@@ -1,7 +1,10 @@
 //! What visitors see, and what they cannot do.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
+use rb_store::{Change, RunKey, StepRow};
 use serde_json::json;
 
 use super::PAGES;
@@ -306,4 +309,23 @@ async fn a_pattern_shows_the_runs_in_which_it_was_shown() {
     assert!(page.text.contains("helped") && !page.text.contains("alone"), "{}", page.text);
     let listed = get(&trial, &format!("/?pattern=e1:{id}"), &cookie).await;
     assert!(listed.text.contains("helped") && !listed.text.contains("alone"), "{}", listed.text);
+}
+
+#[tokio::test]
+async fn states_on_every_page_of_a_long_run_continue_the_run() {
+    let trial = Trial::with(RawConfig::default()).await;
+    let run = RunKey { org: "default".to_owned(), run_id: "long".to_owned() };
+    // Only the first ten steps have a thought, so every later state depends on them.
+    let steps = (0..900).map(|step_index| {
+        let thought = if step_index < 10 { "Maybe. I am not sure, perhaps it fails." } else { "" };
+        let (run, thought) = (run.clone(), thought.to_owned());
+        Change::PutStep(Arc::new(StepRow { run, step_index, thought, ..StepRow::default() }))
+    });
+    trial.app.store.apply(steps.collect()).await.unwrap();
+    for from in [0, 400, 500, 800] {
+        let page = get(&trial, &format!("/ui/run?org=default&id=long&from={from}"), "").await;
+        let after_last_thought = page.text.matches("state NORMAL").count();
+        let shown = (900 - from).min(400);
+        assert_eq!(after_last_thought, shown, "from {from}");
+    }
 }

@@ -11,8 +11,8 @@ use anyhow::{Context as _, Result, bail};
 use rayon::prelude::*;
 use rb_engine::config::{Engine, EngineConfig};
 use rb_server::seconded;
-use rb_server::view::{self, Listed, Markup};
 use rb_store::{RunKey, Scope, StepRow, Store};
+use rb_view::{Listed, Markup, StateReplay};
 use rb_wire::transcripts::Complaint;
 
 use crate::cli::ReportArgs;
@@ -97,10 +97,10 @@ impl Shelf {
         let (runs, complaints) = (piece.importer.parse)(bytes);
         let drawn = runs.par_iter().enumerate().map(|(at, run)| {
             let place = piece.place(at, runs.len());
-            let judged = view::judged(run, &place, &piece.source.name, &self.rules);
-            let mut listed = Listed::from(&judged);
+            let view = rb_view::from_transcript(run, &place, &piece.source.name, &self.rules);
+            let mut listed = Listed::from(&view);
             let scope = format!("r{number}-{at}-");
-            let body = (listed.peak >= self.peak_min).then(|| view::run(&judged, &scope));
+            let body = (listed.peak >= self.peak_min).then(|| rb_view::run(&view, &scope));
             listed.anchor = body.as_ref().map(|_| format!("{scope}run"));
             Drawn { listed, body }
         });
@@ -109,7 +109,7 @@ impl Shelf {
 
     /// Sorts the runs, the worst first, and lets go of the pages of the others.
     fn keep_the_worst(&mut self) {
-        self.runs.sort_by(|a, b| Listed::worse_first(&a.listed, &b.listed));
+        self.runs.sort_by(|a, b| Listed::worst_first(&a.listed, &b.listed));
         for run in self.runs.iter_mut().skip(self.full_max) {
             run.body = None;
             run.listed.anchor = None;
@@ -124,8 +124,8 @@ impl Shelf {
             self.runs.into_iter().map(|run| (run.listed, run.body)).unzip();
         let bodies: Vec<Markup> = bodies.into_iter().flatten().collect();
         match (listed.as_slice(), bodies.as_slice()) {
-            ([one], [body]) => view::page(&one.title, body),
-            (runs, bodies) => view::page(heading, &view::index(heading, runs, bodies)),
+            ([one], [body]) => rb_view::page(&one.title, body),
+            (runs, bodies) => rb_view::page(heading, &rb_view::run_list(heading, runs, bodies)),
         }
     }
 }
@@ -147,8 +147,8 @@ fn stored(args: &ReportArgs) -> Result<String> {
             );
         };
         let steps = all_steps(&*store, &run.run).await?;
-        let drawn = view::stored(&run, &steps);
-        Ok(view::page(&view::title(&drawn), &view::run(&drawn, "")))
+        let view = rb_view::from_store(&run, &steps, StateReplay::default());
+        Ok(rb_view::page(&rb_view::title(&view), &rb_view::run(&view, "")))
     })
 }
 

@@ -37,13 +37,13 @@ fn printed(args: &[&str]) -> String {
 
 fn check_terminal(what: &str, args: &[&str]) {
     let text = printed(args);
-    let harm = text.chars().find(|c| rb_server::view::is_invisible(*c));
+    let harm = text.chars().find(|c| rb_view::text::is_invisible(*c));
     assert_eq!(harm, None, "{what}: {args:?} prints {harm:?}");
     assert!(text.len() < 200_000, "{what}: {args:?} prints {} bytes", text.len());
 }
 
 fn check_page(what: &str, page: &str) {
-    let harm = page.chars().find(|c| rb_server::view::is_invisible(*c));
+    let harm = page.chars().find(|c| rb_view::text::is_invisible(*c));
     assert_eq!(harm, None, "{what}: {harm:?} stands in the page");
     for forbidden in ["<script>", "<img", "onerror=alert(1)>", "\" onmouseover=\""] {
         assert!(!page.contains(forbidden), "{what}: {forbidden} stands in the page");

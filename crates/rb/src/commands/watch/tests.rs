@@ -44,7 +44,7 @@ fn drawn(watch: &mut Watch<'_>, columns: usize, lines: usize) -> String {
     let mut text = String::new();
     for line in drawn {
         let line = strip_str(&line).to_string();
-        assert!(!line.chars().any(rb_server::view::is_invisible), "{line:?}");
+        assert!(!line.chars().any(rb_view::text::is_invisible), "{line:?}");
         assert!(
             unicode_width::UnicodeWidthStr::width(line.as_str()) <= columns.max(98),
             "{line:?}"

@@ -1,37 +1,40 @@
-//! Texts of others, made harmless: escaped, bounded, and with nothing invisible in them.
+//! Escaping and formatting of texts and numbers.
 
 use maud::{Escaper, Render};
 use std::fmt::Write as _;
 
-/// A text of which at most so many characters are shown.
-pub(crate) struct Shown<'a>(pub(crate) &'a str, pub(crate) usize);
+/// Untrusted text and the maximum number of characters of it to render: escaped, with invisible characters made
+/// visible.
+#[derive(Debug)]
+pub struct EscapedText<'a>(pub &'a str, pub usize);
 
-/// A name, which is shown whole unless it is absurd.
-pub(crate) fn name(text: &str) -> Shown<'_> {
-    Shown(text, NAME_CHARS_MAX)
+/// Renders a name, truncated at 200 characters.
+pub fn name(text: &str) -> EscapedText<'_> {
+    EscapedText(text, MAX_NAME_CHARS)
 }
 
-const NAME_CHARS_MAX: usize = 200;
+const MAX_NAME_CHARS: usize = 200;
 
-impl Render for Shown<'_> {
+impl Render for EscapedText<'_> {
     fn render_to(&self, buffer: &mut String) {
         let mut out = Escaper::new(buffer);
         let end = self.0.char_indices().nth(self.1).map_or(self.0.len(), |(at, _)| at);
         for c in self.0[..end].chars() {
             let _ = match c {
-                '\r' => Ok(()), // a line break has its own character
+                '\r' => Ok(()), // `\n` renders the line break
                 c if is_invisible(c) => write!(out, "\\u{{{:x}}}", u32::from(c)),
                 c => out.write_char(c),
-            }; // a string takes everything
+            }; // writing to a string cannot fail
         }
         if end < self.0.len() {
-            let left = self.0.len() - end;
-            let _ = write!(out, " … ({} more not shown)", bytes(left));
+            let omitted = self.0.len() - end;
+            let _ = write!(out, " … ({} more not shown)", bytes(omitted));
         }
     }
 }
 
-/// What moves the cursor, turns the reading direction or hides; line breaks and tabs are fine.
+/// Returns true for characters that move the cursor, change the text direction or are not displayed, except line
+/// breaks and tabs.
 pub fn is_invisible(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(c,
@@ -44,16 +47,16 @@ pub fn is_invisible(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// A text to be edited: without what cannot be seen, which nobody would miss.
-pub(crate) fn editable(text: &str) -> String {
+/// Removes invisible characters from a text for a form field.
+pub fn editable(text: &str) -> String {
     text.chars().filter(|c| !is_invisible(*c)).collect()
 }
 
-/// The first words of a text, on one line.
-pub(crate) fn line(text: &str, chars_max: usize) -> String {
+/// Returns the start of a text on one line.
+pub fn line(text: &str, chars_max: usize) -> String {
     let mut line = String::new();
     let mut chars = 0;
-    // A word is looked at only as far as it can be shown: a line of ten megabytes is one word.
+    // Stops within a word: a word may have ten megabytes.
     for word in text.split_whitespace() {
         if chars > 0 {
             line.push(' ');
@@ -79,7 +82,7 @@ fn bytes(count: usize) -> String {
     }
 }
 
-/// A number with commas between thousands.
+/// Formats a number with thousands separators.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
@@ -92,19 +95,19 @@ pub fn grouped(number: u64) -> String {
     grouped
 }
 
-/// "1 step", "2 steps".
-pub(crate) fn counted(number: usize, what: &str) -> String {
+/// Formats a count with its noun: "1 step", "2 steps".
+pub fn counted(number: usize, what: &str) -> String {
     let number = u64::try_from(number).unwrap_or(u64::MAX);
     format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// Dollars, with as many digits as say something.
-pub(crate) fn dollars(usd: f64) -> String {
+/// Formats an amount in dollars; amounts below a cent get four decimals.
+pub fn dollars(usd: f64) -> String {
     if usd > 0.0 && usd < 0.01 { format!("${usd:.4}") } else { format!("${usd:.2}") }
 }
 
-/// How long something took.
-pub(crate) fn duration(ms: i64) -> String {
+/// Formats a duration.
+pub fn duration(ms: i64) -> String {
     let seconds = ms / 1_000;
     match seconds {
         0 => format!("{ms} ms"),
@@ -114,8 +117,8 @@ pub(crate) fn duration(ms: i64) -> String {
     }
 }
 
-/// How long ago something was.
-pub(crate) fn ago(ms: i64) -> String {
+/// Formats the age of an event.
+pub fn ago(ms: i64) -> String {
     let minutes = ms / 60_000;
     match minutes {
         ..1 => "just now".to_owned(),
@@ -138,12 +141,12 @@ mod tests {
             ("\u{202e}gpj.exe\r\n", "\\u{202e}gpj.exe\n"),
             ("0123456789012345678901", "01234567890123456789 … (2 bytes more not shown)"),
         ] {
-            assert_eq!(Shown(text, 20).render().0, shown);
+            assert_eq!(EscapedText(text, 20).render().0, shown);
         }
     }
 
     #[test]
-    fn numbers_read_well() {
+    fn numbers_and_times_are_formatted_for_people() {
         assert_eq!(editable("a\u{202e}b\n\u{1b}c"), "ab\nc");
         assert_eq!(line(" a\n b  c", 9), "a b c");
         assert_eq!(line("abc def", 5), "abc d…");

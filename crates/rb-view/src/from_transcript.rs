@@ -1,4 +1,4 @@
-//! A recorded run, judged by the engine as `rb check` does, with what would have been said.
+//! View of a recorded run: assessed by the engine as in `rb check`, with the guidance that a steered run would have received.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,33 +6,34 @@ use std::sync::Arc;
 use rb_engine::config::Engine;
 use rb_engine::guidance::Retrieved;
 use rb_engine::policy::fsm::{Fsm, Limits};
-use rb_engine::run::Run as Walk;
+use rb_engine::run::Run as SteeredRun;
 use rb_engine::run::record::Reply;
 use rb_engine::run::{Assessment, MonitorSet};
 use rb_engine::step::Step;
 use rb_wire::transcripts::{Run, RunInput, RunStep, Usage};
 
-use super::{EvidenceView, RunView, StepView};
+use crate::model::{EvidenceView, RunView, StepView};
 
-/// Watches a run that was not steered. The name and the place are for a run that does not say its own.
-pub fn judged<'a>(
+/// Assesses a recorded run. `place` names a run without an id; `file` is the file it was read from.
+pub fn from_transcript<'a>(
     run: &'a Run<'_>,
     place: &'a str,
     file: &'a str,
-    rules: &Arc<Engine>,
+    engine: &Arc<Engine>,
 ) -> RunView<'a> {
     let task = run.task.as_deref().unwrap_or_default();
-    let mut panel = MonitorSet::new(rules, task);
+    let mut monitor_set = MonitorSet::new(engine, task);
     let mut fsm = Fsm::new(Limits::default());
-    // Readings are those of the run as it was; the walk beside them says when and what a steered one would have heard.
-    let mut advisor = Advisor::new(rules, task, run.model.as_deref().unwrap_or_default());
-    let monitors = panel.monitors().map(|monitor| Cow::Borrowed(monitor.id)).collect();
+    // Scores are those of the unsteered run; the advisor simulates the steered one.
+    let mut advisor = Advisor::new(engine, task, run.model.as_deref().unwrap_or_default());
+    let monitors = monitor_set.monitors().map(|monitor| Cow::Borrowed(monitor.id)).collect();
     let steps = run.steps.iter().zip(0..).map(|(recorded, index)| {
         let step = recorded.step();
-        let assessment = panel.observe(&step);
+        let assessment = monitor_set.observe(&step);
         let state = assessment.difficulty.map_or(fsm.state(), |difficulty| fsm.advance(difficulty));
-        let view = StepView { index, state, would_say: advisor.hear(&step), ..texts(recorded) };
-        read(view, &assessment)
+        let view =
+            StepView { index, state, guidance_due: advisor.observe(&step), ..texts(recorded) };
+        with_assessment(view, &assessment)
     });
     let steps: Vec<_> = steps.collect();
     RunView {
@@ -71,8 +72,8 @@ fn texts<'a>(step: &'a RunStep<'_>) -> StepView<'a> {
     }
 }
 
-/// The step with what the monitors say of it.
-fn read<'a>(step: StepView<'a>, assessment: &Assessment) -> StepView<'a> {
+/// Adds scores, fired monitors and evidence to a step.
+fn with_assessment<'a>(step: StepView<'a>, assessment: &Assessment) -> StepView<'a> {
     let evidence = assessment.fired().filter_map(|reading| {
         let seen = reading.evidence.as_ref()?;
         Some(EvidenceView {
@@ -100,29 +101,30 @@ fn summed(counts: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     counts.flatten().reduce(u64::saturating_add)
 }
 
-/// A walk beside the run, as if it had been steered.
+/// Simulates a steered run on the same steps.
 struct Advisor {
-    walk: Walk,
+    run: SteeredRun,
     model: String,
 }
 
 impl Advisor {
-    fn new(rules: &Arc<Engine>, task: &str, model: &str) -> Self {
-        let mut new = Self { walk: Walk::new(Arc::clone(rules), task), model: model.to_owned() };
-        let _ = new.call(&[]); // the first call comes before any step
-        new
+    fn new(engine: &Arc<Engine>, task: &str, model: &str) -> Self {
+        let run = SteeredRun::new(Arc::clone(engine), task);
+        let mut advisor = Self { run, model: model.to_owned() };
+        let _ = advisor.call(&[]); // the first model call precedes every step
+        advisor
     }
 
-    /// What would have been said after this step.
-    fn hear(&mut self, step: &Step<'_>) -> Option<String> {
+    /// Returns the guidance due after this step.
+    fn observe(&mut self, step: &Step<'_>) -> Option<String> {
         self.call(std::slice::from_ref(step))
     }
 
     fn call(&mut self, steps: &[Step<'_>]) -> Option<String> {
-        let ask = self.walk.before_model(steps);
-        let plan = self.walk.plan(ask, Retrieved::NONE, &self.model);
-        let said = plan.fragment.as_ref().map(|fragment| fragment.as_str().to_owned());
-        let _ = self.walk.record(plan, Reply::default());
-        said
+        let pre_call = self.run.before_model(steps);
+        let plan = self.run.plan(pre_call, Retrieved::NONE, &self.model);
+        let guidance = plan.fragment.as_ref().map(|fragment| fragment.as_str().to_owned());
+        let _ = self.run.record(plan, Reply::default());
+        guidance
     }
 }

@@ -1,16 +1,17 @@
-//! What people see of a run, and what a hostile run cannot do to them.
+//! Tests of rendered runs, including hostile ones.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use rb_engine::config::Engine;
+use rb_engine::policy::fsm::State;
 use rb_store::{Evidence, RunKey, RunRow, StepRow, Tokens};
 use rb_wire::transcripts::{Run, RunStep};
 
-use super::*;
+use crate::*;
 
-/// An agent that repeats itself.
-fn stuck(steps: usize, text: &str) -> Run<'static> {
+/// Returns a run with equal steps.
+fn repeating_run(steps: usize, text: &str) -> Run<'static> {
     let step = RunStep {
         thought: text.to_owned().into(),
         tool: "bash".into(),
@@ -29,14 +30,14 @@ fn stuck(steps: usize, text: &str) -> Run<'static> {
     }
 }
 
-fn drawn(recorded: &Run<'_>) -> String {
-    let view = judged(recorded, "place", "file", &Arc::new(Engine::default()));
+fn rendered(recorded: &Run<'_>) -> String {
+    let view = from_transcript(recorded, "place", "file", &Arc::new(Engine::default()));
     let listed = Listed { anchor: Some("a-run".to_owned()), ..Listed::from(&view) };
-    page(&title(&view), &index("folder", &[listed], &[run(&view, "a-")]))
+    page(&title(&view), &run_list("folder", &[listed], &[run(&view, "a-")]))
 }
 
 #[test]
-fn nothing_in_a_run_reaches_the_page_as_markup() {
+fn run_texts_never_become_markup() {
     let hostile = [
         "</pre></style><script>alert(1)</script><img src=x onerror=alert(1)>",
         "\" onmouseover=\"alert(1)\" x=\"",
@@ -44,7 +45,7 @@ fn nothing_in_a_run_reaches_the_page_as_markup() {
         "\u{202e}reversed\u{2066}\u{200f}\u{1b}[31m\u{0}\u{feff}",
     ];
     for text in hostile {
-        let page = drawn(&stuck(3, text));
+        let page = rendered(&repeating_run(3, text));
         for forbidden in [
             "<script",
             "<img",
@@ -60,13 +61,13 @@ fn nothing_in_a_run_reaches_the_page_as_markup() {
             assert!(!page.contains(forbidden), "{forbidden:?} of {text:?}");
         }
         assert_eq!(page.matches("<style>").count(), 1);
-        assert_eq!(page.matches("style=\"").count(), 0, "the policy would refuse it");
+        assert_eq!(page.matches("style=\"").count(), 0, "the policy refuses inline styles");
     }
 }
 
 #[test]
-fn the_page_loads_nothing() {
-    let page = drawn(&stuck(3, "x"));
+fn the_page_loads_no_resource() {
+    let page = rendered(&repeating_run(3, "x"));
     for outside in ["src=", "@import", "url(", "http://", "https://", "<link"] {
         assert!(!page.contains(outside), "{outside}");
     }
@@ -74,30 +75,30 @@ fn the_page_loads_nothing() {
 }
 
 #[test]
-fn a_page_has_a_size_whatever_the_run() {
-    let page = drawn(&stuck(2, &"a".repeat(10_000_000)));
+fn the_size_of_a_page_is_bounded() {
+    let page = rendered(&repeating_run(2, &"a".repeat(10_000_000)));
     assert!(page.len() < 200_000, "{} bytes", page.len());
     assert!(page.contains("9988 kB more not shown"));
-    let page = drawn(&stuck(5_000, "Again."));
+    let page = rendered(&repeating_run(5_000, "Again."));
     assert!(page.len() < 4_000_000, "{} bytes", page.len());
     assert!(page.contains("3,500 steps of this long run"));
 }
 
 #[test]
-fn every_link_within_a_page_leads_somewhere() {
+fn every_link_within_a_page_has_a_target() {
     for steps in [0, 1, 12, 1_800] {
-        let page = drawn(&stuck(steps, "I run the tests again."));
-        let after =
+        let page = rendered(&repeating_run(steps, "I run the tests again."));
+        let attributes =
             |mark: &'static str| page.split(mark).skip(1).filter_map(|rest| rest.split('"').next());
-        let places: HashSet<&str> = after("id=\"").collect();
-        for to in after("href=\"#") {
-            assert!(places.contains(to), "{to} of {steps} steps");
+        let anchors: HashSet<&str> = attributes("id=\"").collect();
+        for to in attributes("href=\"#") {
+            assert!(anchors.contains(to), "{to} of {steps} steps");
         }
     }
 }
 
 #[test]
-fn a_stored_run_shows_what_was_said() {
+fn a_stored_run_shows_its_guidance() {
     let row = RunRow {
         run: RunKey { org: "o".to_owned(), run_id: "r-1".to_owned() },
         task: "Mend the parser.".to_owned(),
@@ -131,8 +132,8 @@ fn a_stored_run_shows_what_was_said() {
             ..StepRow::default()
         },
     ];
-    let shown = run(&stored(&row, &steps), "").into_string();
-    for words in [
+    let html = run(&from_store(&row, &steps, StateReplay::default()), "").into_string();
+    for part in [
         "Mend the parser.",
         "failure: timeout",
         "12,345",
@@ -146,9 +147,9 @@ fn a_stored_run_shows_what_was_said() {
         "heat-5",
         "polygon class=\"said\"",
     ] {
-        assert!(shown.contains(words), "{words}");
+        assert!(html.contains(part), "{part}");
     }
-    assert_eq!(shown.matches("Try another way").count(), 1, "said once");
+    assert_eq!(html.matches("Try another way").count(), 1);
 }
 
 #[test]
@@ -161,6 +162,48 @@ fn the_worst_run_comes_first() {
     };
     let mut runs =
         [listed("calm", 0.1, 0), listed("b", 0.9, 1), listed("worst", 0.9, 4), listed("a", 0.9, 1)];
-    runs.sort_by(Listed::worse_first);
+    runs.sort_by(Listed::worst_first);
     assert_eq!(runs.map(|run| run.name), ["worst", "a", "b", "calm"]);
+}
+
+/// Returns the rows of a run whose thoughts are hard at the start and neutral later, so that the state on a later page
+/// depends on the first steps.
+fn long_run(count: u32) -> Vec<StepRow> {
+    let hard = "I am confused. Maybe wrong, perhaps not, I am not sure why it fails again. Error? Unclear.";
+    let rows = (0..count).map(|step_index| StepRow {
+        step_index,
+        thought: if step_index < 10 { hard } else { "" }.to_owned(),
+        ..StepRow::default()
+    });
+    rows.collect()
+}
+
+#[test]
+fn states_on_later_pages_continue_the_run() {
+    const PAGE: usize = 400;
+    let run = RunRow::default();
+    let mut rows = long_run(1_000);
+    let whole = from_store(&run, &rows, StateReplay::default());
+    let states: Vec<_> = whole.steps.iter().map(|step| step.state).collect();
+    assert_ne!(states[999], State::Init, "the run leaves INIT");
+    let check = |rows: &[StepRow], earlier: &[StepRow], expected: &[_]| {
+        let mut replay = StateReplay::default();
+        for row in earlier {
+            replay.observe(row);
+        }
+        let page = from_store(&run, rows, replay);
+        assert_eq!(page.steps.iter().map(|step| step.state).collect::<Vec<_>>(), expected);
+    };
+    for from in [0, PAGE, 2 * PAGE, 600] {
+        let (earlier, page) = rows.split_at(from);
+        let page = &page[..page.len().min(PAGE)];
+        assert_eq!(StateReplay::is_needed(page), from > 0);
+        check(page, earlier, &states[from..from + page.len()]);
+    }
+    for (row, state) in rows.iter_mut().zip(&states) {
+        row.state = state.name().to_owned();
+    }
+    let page = &rows[PAGE..2 * PAGE];
+    assert!(!StateReplay::is_needed(page), "stored states need no earlier rows");
+    check(page, &[], &states[PAGE..2 * PAGE]);
 }

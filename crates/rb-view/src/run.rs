@@ -1,44 +1,45 @@
-//! One run in full: what it was asked, how it ended, what fired and why, the picture, the steps.
+//! One run: task, outcome, monitors that fired with their evidence, timeline, steps.
 
 use maud::{Markup, html};
 use rb_store::OutcomeClass;
 
-use super::text::{Shown, counted, dollars, duration, grouped, line, name};
-use super::{RunView, StepView, chart, steps};
+use crate::model::{RunView, StepView};
+use crate::text::{EscapedText, counted, dollars, duration, grouped, line, name};
+use crate::{steps, timeline};
 
-const TASK_CHARS_MAX: usize = 6_000;
-/// A longer task is folded.
-const TASK_CHARS_OPEN: usize = 600;
+const MAX_TASK_CHARS: usize = 6_000;
+/// A longer task is collapsed.
+const MAX_OPEN_TASK_CHARS: usize = 600;
 
-/// What to call the run in a title: one line, harmless once it is escaped.
+/// Returns the title of the run: the start of its task, else its id, not escaped.
 pub fn title(run: &RunView<'_>) -> String {
     let name = if run.task.trim().is_empty() { &run.name } else { &run.task };
     line(name, 90)
 }
 
-/// How a run ended, in a word with its colour.
-pub(crate) fn outcome(outcome: Option<&str>) -> Markup {
+/// Renders the outcome of a run, coloured by its class.
+pub fn outcome(outcome: Option<&str>) -> Markup {
     let class = match OutcomeClass::of(outcome) {
         OutcomeClass::Success => "good",
         OutcomeClass::Failure => "bad",
         OutcomeClass::Other => "plain",
         OutcomeClass::Unfinished => "open",
     };
-    html! { span class={ "outcome " (class) } { (Shown(outcome.unwrap_or("no outcome"), 60)) } }
+    html! { span class={ "outcome " (class) } { (EscapedText(outcome.unwrap_or("no outcome"), 60)) } }
 }
 
-/// The run as a part of a page. `scope` begins all its anchors, so several runs fit into one page.
+/// Renders a run as a part of a page. `scope` prefixes its anchors, so that a page can have several runs.
 pub fn run(view: &RunView<'_>, scope: &str) -> Markup {
     run_with(view, scope, &html! {})
 }
 
-/// The same with something between the facts and what happened. Parts that change while a run goes on have a name.
-pub(crate) fn run_with(view: &RunView<'_>, scope: &str, between: &Markup) -> Markup {
-    let written = steps::written(view);
+/// As [`run`], with `between` inserted after the facts. `data-part` marks the parts that live updates replace.
+pub fn run_with(view: &RunView<'_>, scope: &str, between: &Markup) -> Markup {
+    let listed = steps::listed_steps(view);
     let link = |step: &StepView<'_>| {
-        written.contains(&step.index).then(|| format!("#{}", steps::anchor(scope, step.index)))
+        listed.contains(&step.index).then(|| format!("#{}", steps::anchor(scope, step.index)))
     };
-    let quiet = chart::quiet(view);
+    let quiet = timeline::quiet(view);
     html! {
         article.run id={ (scope) "run" } {
             header.head data-part="head" {
@@ -48,28 +49,28 @@ pub(crate) fn run_with(view: &RunView<'_>, scope: &str, between: &Markup) -> Mar
                         @if !part.is_empty() { span.sep { " · " } (name(part)) }
                     }
                 }
-                h1 { (Shown(&title(view), 91)) }
+                h1 { (EscapedText(&title(view), 91)) }
                 p { (outcome(view.outcome.as_deref())) }
                 (facts(view))
             }
             (task(view))
             (between)
-            div data-part="story" { (story(view, scope)) }
+            div data-part="story" { (alarms(view, scope)) }
             div data-part="steps" {
-                @if view.steps.is_empty() { p.note { "Nothing is known of its steps." } }
+                @if view.steps.is_empty() { p.note { "No steps were recorded." } }
                 @else { section {
                     h2 { "Step by step" }
                     figure {
-                        div.scroll tabindex="0" role="group" aria-label="The run as a picture" { (chart::chart(view, &link)) }
+                        div.scroll tabindex="0" role="group" aria-label="Timeline" { (timeline::timeline(view, &link)) }
                         figcaption {
                             (legend())
                             @if !quiet.is_empty() {
-                                p.soft { "Quiet all along: " @for (at, monitor) in quiet.iter().enumerate() {
+                                p.soft { "Always quiet: " @for (at, monitor) in quiet.iter().enumerate() {
                                     @if at > 0 { ", " } (name(monitor)) } "." }
                             }
                         }
                     }
-                    (steps::steps(view, &written, scope))
+                    (steps::steps(view, &listed, scope))
                 } }
             }
         }
@@ -79,9 +80,9 @@ pub(crate) fn run_with(view: &RunView<'_>, scope: &str, between: &Markup) -> Mar
 fn legend() -> Markup {
     html! {
         p.legend {
-            "reads "
+            "score "
             @for level in 1..=4 { span class={ "key heat-" (level) } {} }
-            " higher " span.key.heat-5 {} " fired " span.tri {} " guidance. A click on a column opens the step."
+            " rising " span.key.heat-5 {} " fired " span.tri {} " guidance. Click a column to open its step."
         }
     }
 }
@@ -93,7 +94,7 @@ fn facts(view: &RunView<'_>) -> Markup {
         .map(|(from, to)| to.saturating_sub(from))
         .filter(|ms| *ms > 0);
     let advised = view.steps.iter().filter(|step| step.is_advised()).count();
-    let was_steered = view.steps.iter().any(|step| !step.said.is_empty());
+    let was_steered = view.steps.iter().any(|step| !step.guidance.is_empty());
     html! {
         dl.facts {
             div { dt { "steps" } dd { (grouped(u64::try_from(view.steps.len()).unwrap_or(u64::MAX))) } }
@@ -111,18 +112,18 @@ fn facts(view: &RunView<'_>) -> Markup {
 
 fn task(view: &RunView<'_>) -> Markup {
     let text = view.task.trim();
-    let is_long = text.chars().nth(TASK_CHARS_OPEN).is_some();
+    let is_long = text.chars().nth(MAX_OPEN_TASK_CHARS).is_some();
     html! {
         @if is_long {
-            details.task { summary { "The task in full" } pre { (Shown(text, TASK_CHARS_MAX)) } }
-        } @else if title(view) != line(text, TASK_CHARS_OPEN) && !text.is_empty() {
-            p.task { (Shown(text, TASK_CHARS_MAX)) }
+            details.task { summary { "Full task" } pre { (EscapedText(text, MAX_TASK_CHARS)) } }
+        } @else if title(view) != line(text, MAX_OPEN_TASK_CHARS) && !text.is_empty() {
+            p.task { (EscapedText(text, MAX_TASK_CHARS)) }
         }
     }
 }
 
-/// What fired, in words, each once.
-fn story(view: &RunView<'_>, scope: &str) -> Markup {
+/// Renders the monitors that fired, each with its first evidence.
+fn alarms(view: &RunView<'_>, scope: &str) -> Markup {
     let fires = view.fires();
     html! {
         section {
@@ -135,8 +136,8 @@ fn story(view: &RunView<'_>, scope: &str) -> Markup {
                             li {
                                 p { b { (name(monitor)) } span.soft { " on " (counted(fired.len(), "step")) ", first at " }
                                     a href={ "#" (steps::anchor(scope, first.index)) } { "step " (first.index) } }
-                                @if let Some(seen) = first.evidence.iter().find(|seen| seen.monitor == *monitor) {
-                                    p.why { (Shown(&seen.text, 1_000)) }
+                                @if let Some(evidence) = first.evidence.iter().find(|evidence| evidence.monitor == *monitor) {
+                                    p.why { (EscapedText(&evidence.text, 1_000)) }
                                 }
                             }
                         }

@@ -1,18 +1,18 @@
-//! Several runs in one page: agents and models side by side, the worst runs first, then the runs themselves.
+//! Report of several runs: comparison of agents and models, list of runs with the worst first, then the runs.
 
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use rb_store::OutcomeClass;
 
-use super::run::outcome;
-use super::text::{Shown, counted, dollars, grouped, line, name};
-use super::{RunView, title};
+use crate::model::RunView;
+use crate::run::{outcome, title};
+use crate::text::{EscapedText, counted, dollars, grouped, line, name};
 
-/// The list shows at most so many runs.
-const ROWS_MAX: usize = 2_000;
+/// Maximum number of runs in the list.
+const MAX_ROWS: usize = 2_000;
 
-/// A run in numbers, for lists.
+/// Summary of a run for lists.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Listed {
     pub name: String,
@@ -27,7 +27,7 @@ pub struct Listed {
     pub fired: Vec<String>,
     pub tokens: Option<u64>,
     pub cost_usd: Option<f64>,
-    /// Where in the page it can be read.
+    /// Anchor of the run, if the page contains it.
     pub anchor: Option<String>,
 }
 
@@ -54,8 +54,8 @@ impl From<&RunView<'_>> for Listed {
 }
 
 impl Listed {
-    /// Orders the worst runs first: by the highest composite, then by how often something fired.
-    pub fn worse_first(a: &Self, b: &Self) -> std::cmp::Ordering {
+    /// Orders the worst runs first: by the highest composite, then by the number of steps with alarms.
+    pub fn worst_first(a: &Self, b: &Self) -> std::cmp::Ordering {
         b.peak
             .total_cmp(&a.peak)
             .then(b.fired_steps.cmp(&a.fired_steps))
@@ -63,12 +63,12 @@ impl Listed {
     }
 }
 
-/// One agent with one model, over its runs.
+/// Totals of one agent with one model.
 #[derive(Default)]
 struct Group {
     runs: u32,
     successes: u32,
-    judged: u32,
+    with_outcome: u32,
     fired: u32,
     steps: u64,
     peaks: f64,
@@ -82,9 +82,9 @@ impl Group {
         match OutcomeClass::of(run.outcome.as_deref()) {
             OutcomeClass::Success => {
                 self.successes += 1;
-                self.judged += 1;
+                self.with_outcome += 1;
             }
-            OutcomeClass::Failure => self.judged += 1,
+            OutcomeClass::Failure => self.with_outcome += 1,
             OutcomeClass::Other | OutcomeClass::Unfinished => {}
         }
         self.fired += u32::from(!run.fired.is_empty());
@@ -99,20 +99,20 @@ fn share(part: u32, of: u32) -> f64 {
     if of == 0 { 0.0 } else { f64::from(part) / f64::from(of) }
 }
 
-/// A share as a bar with its number.
-pub(crate) fn bar(share: f64, class: &str, words: &str) -> Markup {
+/// Renders a share as a bar with its label.
+pub fn bar(share: f64, class: &str, label: &str) -> Markup {
     let width = format!("{:.1}", 80.0 * share.clamp(0.0, 1.0));
     html! {
         svg.meter viewBox="0 0 80 8" width="80" height="8" aria-hidden="true" {
             rect.track x="0" y="0" width="80" height="8" rx="2" {}
             rect class=(class) x="0" y="0" width=(width) height="8" rx="2" {}
         }
-        span.num { (words) }
+        span.num { (label) }
     }
 }
 
-/// The page of a folder. `runs` are sorted, the worst first; `bodies` are those that can be read here.
-pub fn index(heading: &str, runs: &[Listed], bodies: &[Markup]) -> Markup {
+/// Renders the report of a folder. `runs` are sorted, worst first; `bodies` are the rendered runs among them.
+pub fn run_list(heading: &str, runs: &[Listed], bodies: &[Markup]) -> Markup {
     let fired = runs.iter().filter(|run| !run.fired.is_empty()).count();
     let mut groups: BTreeMap<(&str, &str), Group> = BTreeMap::new();
     for run in runs {
@@ -125,11 +125,11 @@ pub fn index(heading: &str, runs: &[Listed], bodies: &[Markup]) -> Markup {
         }
         section { h2 { "Agents and models" } (comparison(&groups)) }
         section {
-            h2 { "Runs, the worst first" }
-            @if runs.len() > ROWS_MAX { p.note { "The worst " (counted(ROWS_MAX, "run")) " of all." } }
-            div.scroll tabindex="0" role="group" aria-label="Runs" { (table(&runs[..runs.len().min(ROWS_MAX)])) }
+            h2 { "Runs, worst first" }
+            @if runs.len() > MAX_ROWS { p.note { "Only the worst " (counted(MAX_ROWS, "run")) " are listed." } }
+            div.scroll tabindex="0" role="group" aria-label="Runs" { (table(&runs[..runs.len().min(MAX_ROWS)])) }
             @if bodies.len() < runs.len() {
-                p.soft { "The worst " (counted(bodies.len(), "run")) " can be read below; name a file to see another one." }
+                p.soft { "The worst " (counted(bodies.len(), "run")) " are shown below. To see another one, pass its file to " code { "rb report" } "." }
             }
         }
         @for body in bodies { (body) }
@@ -144,14 +144,14 @@ fn comparison(groups: &BTreeMap<(&str, &str), Group>) -> Markup {
                     th { "mean peak" } th.right { "steps a run" } th.right { "tokens" } th.right { "cost" } } }
                 tbody {
                     @for ((agent, model), group) in groups {
-                        @let (won, fired) = (share(group.successes, group.judged), share(group.fired, group.runs));
+                        @let (won, fired) = (share(group.successes, group.with_outcome), share(group.fired, group.runs));
                         @let peak = group.peaks / f64::from(group.runs.max(1));
                         tr {
                             td { (or_dash(agent)) }
                             td { (or_dash(model)) }
                             td.right { (group.runs) }
-                            td { @if group.judged == 0 { span.soft { "not known" } }
-                                @else { (bar(won, "fill-good", &format!("{} of {}", group.successes, group.judged))) } }
+                            td { @if group.with_outcome == 0 { span.soft { "unknown" } }
+                                @else { (bar(won, "fill-good", &format!("{} of {}", group.successes, group.with_outcome))) } }
                             td { (bar(fired, "fill-hot", &format!("{:.0} %", fired * 100.0))) }
                             td { (bar(peak, "fill-hot", &format!("{peak:.2}"))) }
                             td.right { (group.steps / u64::from(group.runs.max(1))) }
@@ -178,8 +178,8 @@ fn table(runs: &[Listed]) -> Markup {
                     tr {
                         td.what {
                             @match &run.anchor {
-                                Some(anchor) => { a href={ "#" (anchor) } { (Shown(&run.title, 91)) } }
-                                None => { (Shown(&run.title, 91)) }
+                                Some(anchor) => { a href={ "#" (anchor) } { (EscapedText(&run.title, 91)) } }
+                                None => { (EscapedText(&run.title, 91)) }
                             }
                             div.soft { (name(&run.name)) @if !run.place.is_empty() && run.place != run.name { " · " (name(&run.place)) } }
                         }

@@ -1,31 +1,31 @@
-//! Pictures of a run, one column a step: state, difficulty, composite, tokens, cost, monitors, what was said.
+//! Timeline of a run as SVG, one column per step: state, difficulty, composite, monitors, guidance, tokens, cost.
 //!
-//! Colours come from classes alone, so that light, dark and print share one picture. Equal neighbours are drawn as one
-//! piece and very long runs are squeezed, so the size of a picture has a limit.
+//! Colours come from CSS classes, so that light, dark and print share one SVG. Equal neighbours are merged and long runs
+//! put several steps into a column, which bounds the size.
 
 use maud::{Markup, Render, html};
 use rb_engine::policy::fsm::State;
 
-use super::text::{counted, dollars, grouped, name};
-use super::{RunView, StepView};
+use crate::model::{RunView, StepView};
+use crate::text::{counted, dollars, grouped, name};
 
-/// Room for the names of the rows, and for the columns.
+/// Width of the row labels, and of all columns.
 const LABELS: f64 = 168.0;
 const COLUMNS: f64 = 820.0;
-const COLUMN_MAX: f64 = 64.0;
-/// A longer run shows the worst of several steps in a column.
-const COLUMNS_MAX: usize = 1_000;
+const MAX_COLUMN_WIDTH: f64 = 64.0;
+/// Maximum number of columns; a column of a longer run shows the worst of several steps.
+const MAX_COLUMNS: usize = 1_000;
 const LANE: f64 = 16.0;
 const CURVE: f64 = 44.0;
 const GAP: f64 = 10.0;
 const AXIS: f64 = 18.0;
-/// A monitor that never read more than this is named below the picture instead.
+/// Monitors that never score more get no row.
 const QUIET_BELOW: f64 = 0.05;
 
-/// A length in a picture, to a tenth.
-struct At(f64);
+/// Coordinate or length in an SVG attribute, with one decimal.
+struct SvgNumber(f64);
 
-impl Render for At {
+impl Render for SvgNumber {
     fn render_to(&self, buffer: &mut String) {
         let text = format!("{:.1}", self.0);
         buffer.push_str(text.strip_suffix(".0").unwrap_or(&text));
@@ -36,7 +36,7 @@ fn real(count: usize) -> f64 {
     u32::try_from(count).map_or(f64::from(u32::MAX), f64::from)
 }
 
-/// The columns of a run: each a stretch of steps.
+/// Columns of a run, each with consecutive steps.
 struct Columns<'a> {
     chunks: Vec<&'a [StepView<'a>]>,
     width: f64,
@@ -44,9 +44,9 @@ struct Columns<'a> {
 
 impl<'a> Columns<'a> {
     fn of(run: &'a RunView<'a>) -> Self {
-        let each = run.steps.len().div_ceil(COLUMNS_MAX).max(1);
+        let each = run.steps.len().div_ceil(MAX_COLUMNS).max(1);
         let chunks: Vec<_> = run.steps.chunks(each).collect();
-        let width = (COLUMNS / real(chunks.len().max(1))).min(COLUMN_MAX);
+        let width = (COLUMNS / real(chunks.len().max(1))).min(MAX_COLUMN_WIDTH);
         Self { chunks, width }
     }
 
@@ -58,31 +58,34 @@ impl<'a> Columns<'a> {
         self.x(self.chunks.len())
     }
 
-    /// The highest of a number over the steps of each column.
+    /// Returns the maximum of a value over the steps of each column.
     fn highest(&self, of: impl Fn(&StepView<'_>) -> Option<f64>) -> Vec<Option<f64>> {
         let highest = |chunk: &&[StepView<'_>]| chunk.iter().filter_map(&of).reduce(f64::max);
         self.chunks.iter().map(highest).collect()
     }
 
-    /// Neighbours that look the same, as (first column, columns, look).
+    /// Merges equal neighbours: (first column, number of columns, value).
     fn stretches<T: PartialEq + Copy>(
         &self,
-        look: impl Fn(&[StepView<'_>]) -> T,
+        value: impl Fn(&[StepView<'_>]) -> T,
     ) -> Vec<(usize, usize, T)> {
         let mut stretches: Vec<(usize, usize, T)> = Vec::new();
         for (column, chunk) in self.chunks.iter().enumerate() {
-            let look = look(chunk);
+            let value = value(chunk);
             match stretches.last_mut() {
-                Some((_, columns, same)) if *same == look => *columns += 1,
-                Some(_) | None => stretches.push((column, 1, look)),
+                Some((_, columns, same)) if *same == value => *columns += 1,
+                Some(_) | None => stretches.push((column, 1, value)),
             }
         }
         stretches
     }
 }
 
-/// The whole picture. `link` gives the address of a step, where it can be read.
-pub(super) fn chart(run: &RunView<'_>, link: &dyn Fn(&StepView<'_>) -> Option<String>) -> Markup {
+/// Renders the timeline. `link` returns the address of a step, if the page lists it.
+pub(crate) fn timeline(
+    run: &RunView<'_>,
+    link: &dyn Fn(&StepView<'_>) -> Option<String>,
+) -> Markup {
     let columns = Columns::of(run);
     let mut y = 0.0;
     let mut rows: Vec<Markup> = Vec::new();
@@ -98,7 +101,7 @@ pub(super) fn chart(run: &RunView<'_>, link: &dyn Fn(&StepView<'_>) -> Option<St
     }
     y += GAP;
     if run.steps.iter().any(StepView::is_advised) {
-        rows.push(said(&columns, &mut y));
+        rows.push(guidance(&columns, &mut y));
     }
     let tokens = columns.highest(|step| {
         step.tokens.map(|count| f64::from(u32::try_from(count).unwrap_or(u32::MAX)))
@@ -109,8 +112,8 @@ pub(super) fn chart(run: &RunView<'_>, link: &dyn Fn(&StepView<'_>) -> Option<St
     let height = y + AXIS;
     let width = columns.end().max(LABELS + 160.0) + 8.0;
     html! {
-        svg.chart viewBox={ "0 0 " (At(width)) " " (At(height)) } width=(At(width)) height=(At(height)) role="group"
-            aria-label=(words(run)) {
+        svg.chart viewBox={ "0 0 " (SvgNumber(width)) " " (SvgNumber(height)) } width=(SvgNumber(width)) height=(SvgNumber(height)) role="group"
+            aria-label=(description(run)) {
             @for row in &rows { (row) }
             (links(&columns, height, link))
         }
@@ -123,14 +126,14 @@ fn is_quiet(run: &RunView<'_>, monitor: usize) -> bool {
     highest < QUIET_BELOW
 }
 
-/// The monitors that the picture leaves out.
-pub(super) fn quiet<'a>(run: &'a RunView<'_>) -> Vec<&'a str> {
+/// Returns the monitors without a row.
+pub(crate) fn quiet<'a>(run: &'a RunView<'_>) -> Vec<&'a str> {
     let quiet = run.monitors.iter().enumerate().filter(|(at, _)| is_quiet(run, *at));
     quiet.map(|(_, monitor)| monitor.as_ref()).collect()
 }
 
-/// The picture in a sentence, for whoever cannot see it.
-fn words(run: &RunView<'_>) -> String {
+/// Describes the timeline for screen readers.
+fn description(run: &RunView<'_>) -> String {
     let listed = run.fires();
     let listed = listed
         .iter()
@@ -147,14 +150,14 @@ fn words(run: &RunView<'_>) -> String {
 }
 
 fn label(y: f64, text: &str) -> Markup {
-    html! { text.label x=(At(LABELS - 10.0)) y=(At(y)) { (name(text)) } }
+    html! { text.label x=(SvgNumber(LABELS - 10.0)) y=(SvgNumber(y)) { (name(text)) } }
 }
 
 fn rect(columns: &Columns<'_>, first: usize, count: usize, y: f64, class: &str) -> Markup {
-    // A hair between columns, where there is room for one.
-    let hair = if columns.width > 4.0 { 1.0 } else { 0.0 };
-    let width = (real(count) * columns.width - hair).max(0.5);
-    html! { rect class=(class) x=(At(columns.x(first))) y=(At(y)) width=(At(width)) height=(At(LANE - 2.0)) rx="1.5" {} }
+    // One unit between columns that are wide enough.
+    let gap = if columns.width > 4.0 { 1.0 } else { 0.0 };
+    let width = (real(count) * columns.width - gap).max(0.5);
+    html! { rect class=(class) x=(SvgNumber(columns.x(first))) y=(SvgNumber(y)) width=(SvgNumber(width)) height=(SvgNumber(LANE - 2.0)) rx="1.5" {} }
 }
 
 fn states(columns: &Columns<'_>, y: &mut f64) -> Markup {
@@ -168,7 +171,7 @@ fn states(columns: &Columns<'_>, y: &mut f64) -> Markup {
                 title { (state.name()) }
                 (rect(columns, first, count, top, state_class(state)))
                 @if real(count) * columns.width > 52.0 {
-                    text.inside x=(At(columns.x(first) + 5.0)) y=(At(top + LANE - 6.0)) { (state.name()) }
+                    text.inside x=(SvgNumber(columns.x(first) + 5.0)) y=(SvgNumber(top + LANE - 6.0)) { (state.name()) }
                 }
             }
         }
@@ -185,7 +188,7 @@ fn state_class(state: State) -> &'static str {
     }
 }
 
-/// One number from 0 to 1 over the steps, as a line or with its area.
+/// Renders a value from 0 to 1 as a line, with or without its area.
 fn curve(
     columns: &Columns<'_>,
     y: &mut f64,
@@ -208,17 +211,17 @@ fn curve(
     let floor = top + CURVE;
     html! {
         (label(top + CURVE / 2.0 + 4.0, what))
-        line.rule x1=(At(LABELS)) x2=(At(columns.end())) y1=(At(top)) y2=(At(top)) {}
-        line.rule x1=(At(LABELS)) x2=(At(columns.end())) y1=(At(floor)) y2=(At(floor)) {}
+        line.rule x1=(SvgNumber(LABELS)) x2=(SvgNumber(columns.end())) y1=(SvgNumber(top)) y2=(SvgNumber(top)) {}
+        line.rule x1=(SvgNumber(LABELS)) x2=(SvgNumber(columns.end())) y1=(SvgNumber(floor)) y2=(SvgNumber(floor)) {}
         @if class == "area" {
-            polygon.area points={ (At(first)) "," (At(floor)) " " (path) " " (At(last)) "," (At(floor)) } {}
+            polygon.area points={ (SvgNumber(first)) "," (SvgNumber(floor)) " " (path) " " (SvgNumber(last)) "," (SvgNumber(floor)) } {}
         }
         polyline class={ "curve " (class) } points=(path) {}
-        @if let [(x, y)] = points.as_slice() { circle class={ "dot " (class) } cx=(At(*x)) cy=(At(*y)) r="2.5" {} }
+        @if let [(x, y)] = points.as_slice() { circle class={ "dot " (class) } cx=(SvgNumber(*x)) cy=(SvgNumber(*y)) r="2.5" {} }
     }
 }
 
-/// How a reading looks: 0 is nothing, 5 has fired.
+/// Returns the colour level of a monitor: 0 is quiet, 5 fired.
 fn level(steps: &[StepView<'_>], monitor: usize, id: &str) -> u8 {
     let of_step = |step: &StepView<'_>| {
         if step.fired.iter().any(|fired| fired == id) {
@@ -247,7 +250,7 @@ fn lane(columns: &Columns<'_>, y: &mut f64, monitor: &str, at: usize) -> Markup 
     }
 }
 
-fn said(columns: &Columns<'_>, y: &mut f64) -> Markup {
+fn guidance(columns: &Columns<'_>, y: &mut f64) -> Markup {
     let top = *y;
     *y += LANE + GAP;
     let mark = |column: usize| {
@@ -270,24 +273,24 @@ fn said(columns: &Columns<'_>, y: &mut f64) -> Markup {
     html! {
         (label(top + LANE - 5.0, "guidance"))
         @for (column, chunk) in advised {
-            @let was = chunk.iter().any(|step| !step.said.is_empty());
-            polygon class=(if was { "said" } else { "would" }) points=(mark(column)) {}
+            @let is_given = chunk.iter().any(|step| !step.guidance.is_empty());
+            polygon class=(if is_given { "said" } else { "would" }) points=(mark(column)) {}
         }
     }
 }
 
 fn grouped_real(most: f64) -> String {
-    // Only ever asked of counts of tokens.
+    // Token counts only.
     format!("{most:.0}").parse().map_or_else(|_| format!("{most:.0}"), grouped)
 }
 
-/// Amounts a step, as bars up to the largest; nothing where none is known.
+/// Renders amounts per step as bars scaled to the largest; empty without any amount.
 fn bars(
     columns: &Columns<'_>,
     y: &mut f64,
     what: &str,
     values: &[Option<f64>],
-    write: &dyn Fn(f64) -> String,
+    format: &dyn Fn(f64) -> String,
 ) -> Markup {
     let most = values.iter().flatten().copied().fold(0.0, f64::max);
     if most <= 0.0 {
@@ -298,12 +301,12 @@ fn bars(
     let width = (columns.width - if columns.width > 4.0 { 1.0 } else { 0.0 }).max(0.5);
     html! {
         (label(top + CURVE / 2.0 - 2.0, what))
-        text.label.soft x=(At(LABELS - 10.0)) y=(At(top + CURVE / 2.0 + 12.0)) { "up to " (write(most)) }
-        line.rule x1=(At(LABELS)) x2=(At(columns.end())) y1=(At(top + CURVE)) y2=(At(top + CURVE)) {}
+        text.label.soft x=(SvgNumber(LABELS - 10.0)) y=(SvgNumber(top + CURVE / 2.0 + 12.0)) { "up to " (format(most)) }
+        line.rule x1=(SvgNumber(LABELS)) x2=(SvgNumber(columns.end())) y1=(SvgNumber(top + CURVE)) y2=(SvgNumber(top + CURVE)) {}
         @for (column, value) in values.iter().enumerate() {
             @if let Some(value) = value.filter(|value| *value > 0.0) {
                 @let height = (CURVE * value / most).max(1.0);
-                rect.bar x=(At(columns.x(column))) y=(At(top + CURVE - height)) width=(At(width)) height=(At(height)) {}
+                rect.bar x=(SvgNumber(columns.x(column))) y=(SvgNumber(top + CURVE - height)) width=(SvgNumber(width)) height=(SvgNumber(height)) {}
             }
         }
     }
@@ -318,13 +321,13 @@ fn axis(columns: &Columns<'_>, y: f64, run: &RunView<'_>) -> Markup {
         @if !run.steps.is_empty() { (label(y + 11.0, "step")) }
         @for column in (0..count).step_by(every) {
             @if let Some(step) = columns.chunks[column].first() {
-                text.tick x=(At(columns.x(column) + columns.width / 2.0)) y=(At(y + 11.0)) { (step.index) }
+                text.tick x=(SvgNumber(columns.x(column) + columns.width / 2.0)) y=(SvgNumber(y + 11.0)) { (step.index) }
             }
         }
     }
 }
 
-/// A column leads to its worst step. Not in the order of the keyboard: the list of steps is.
+/// Links each column to its worst step. Not in the tab order, because the list of steps is.
 fn links(
     columns: &Columns<'_>,
     height: f64,
@@ -337,7 +340,7 @@ fn links(
                 a href=(to) tabindex="-1" aria-hidden="true" {
                     title { "step " (step.index) " · composite " (format!("{:.2}", step.composite))
                         @for monitor in &step.fired { " · " (name(monitor)) } }
-                    rect.hit x=(At(columns.x(column))) y="0" width=(At(columns.width)) height=(At(height)) {}
+                    rect.hit x=(SvgNumber(columns.x(column))) y="0" width=(SvgNumber(columns.width)) height=(SvgNumber(height)) {}
                 }
             }
         }
