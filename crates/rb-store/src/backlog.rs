@@ -14,7 +14,7 @@ use tokio::sync::{RwLock, mpsc};
 
 use crate::copy::drain_into;
 use crate::sqlite::Sqlite;
-use crate::{Change, Result, Store, StoreError};
+use crate::{Change, NodeEvents, Result, Store, StoreError};
 
 /// Interval between two attempts to drain the queue.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
@@ -203,54 +203,66 @@ fn is_queueable(change: &Change) -> bool {
     )
 }
 
-macro_rules! delegate_reads {
-    (
-        { $($run_name:ident($($run_argument:ident: $run_kind:ty),*) -> $run_output:ty;)* }
-        { $($name:ident($($argument:ident: $kind:ty),*) -> $output:ty;)* }
-    ) => {
-        #[async_trait::async_trait]
-        impl Store for Backlog {
-            async fn apply(&self, changes: Vec<Change>) -> Result<Vec<u64>> {
-                if !changes.iter().all(is_queueable) {
-                    return self.store.apply(changes).await;
-                }
-                if !self.is_active() {
-                    match self.store.apply(changes.clone()).await {
-                        Err(StoreError::Unavailable(_)) => {}
-                        done => return done,
-                    }
-                }
-                self.enqueue(&changes).await
-            }
-
-            // While the database is unavailable, a run is read from the queue, as far as this node has written it.
-            $(async fn $run_name(&self, $($run_argument: $run_kind),*) -> Result<$run_output> {
-                let found = self.store.$run_name($($run_argument),*).await;
-                match (&found, &*self.file.read().await) {
-                    (Err(StoreError::Unavailable(_)), Some(file)) => {
-                        file.$run_name($($run_argument),*).await
-                    }
-                    _ => found,
-                }
-            })*
-
-            $(async fn $name(&self, $($argument: $kind),*) -> Result<$output> {
-                self.store.$name($($argument),*).await
-            })*
-
-            fn subscribe(&self, node: &str) -> Option<mpsc::Receiver<String>> {
-                self.store.subscribe(node)
-            }
-
-            fn is_shared(&self) -> bool {
-                self.store.is_shared()
-            }
-
-            fn backlog(&self) -> Option<BacklogState> {
-                Some(BacklogState { is_pending: self.is_active(), bytes: self.bytes() })
+#[async_trait::async_trait]
+impl Store for Backlog {
+    async fn apply(&self, changes: Vec<Change>) -> Result<Vec<u64>> {
+        if !changes.iter().all(is_queueable) {
+            return self.store.apply(changes).await;
+        }
+        if !self.is_active() {
+            match self.store.apply(changes.clone()).await {
+                Err(StoreError::Unavailable(_)) => {}
+                done => return done,
             }
         }
+        self.enqueue(&changes).await
+    }
+
+    async fn ping(&self) -> Result<()> {
+        self.store.ping().await
+    }
+
+    fn is_shared(&self) -> bool {
+        self.store.is_shared()
+    }
+
+    fn backlog(&self) -> Option<BacklogState> {
+        Some(BacklogState { is_pending: self.is_active(), bytes: self.bytes() })
+    }
+}
+
+#[async_trait::async_trait]
+impl NodeEvents for Backlog {
+    async fn publish(&self, node: &str, at_ms: i64, messages: Vec<String>) -> Result<()> {
+        self.store.publish(node, at_ms, messages).await
+    }
+
+    fn subscribe(&self, node: &str) -> Option<mpsc::Receiver<String>> {
+        self.store.subscribe(node)
+    }
+}
+
+/// Implements the areas of reads. While the database is unavailable, single runs are read from the queue, as far as this
+/// node has written them.
+macro_rules! delegate_reads {
+    (@area Runs $name:ident($self:ident, $($argument:ident),*)) => {{
+        let found = $self.store.$name($($argument),*).await;
+        match (&found, &*$self.file.read().await) {
+            (Err(StoreError::Unavailable(_)), Some(file)) => file.$name($($argument),*).await,
+            _ => found,
+        }
+    }};
+    (@area $area:ident $name:ident($self:ident, $($argument:ident),*)) => {
+        $self.store.$name($($argument),*).await
     };
+    ($($area:ident { $($name:ident($($argument:ident: $kind:ty),*) -> $output:ty;)* })*) => {$(
+        #[async_trait::async_trait]
+        impl crate::$area for Backlog {
+            $(async fn $name(&self, $($argument: $kind),*) -> Result<$output> {
+                delegate_reads!(@area $area $name(self, $($argument),*))
+            })*
+        }
+    )*};
 }
 
 crate::for_each_store_read!(delegate_reads);

@@ -6,6 +6,7 @@ use crate::numeric::{count_from_db, day, from_nano};
 use crate::{DayHealth, Health, MonitorHealth, OutcomeClass, Tokens};
 
 /// Totals of one run.
+#[derive(Default)]
 pub(crate) struct RunHealth {
     pub(crate) outcome: Option<String>,
     pub(crate) started_ms: i64,
@@ -20,13 +21,6 @@ pub(crate) struct RunHealth {
     pub(crate) framework: String,
     /// Counts of fired, low, warn and danger.
     pub(crate) monitors: BTreeMap<String, [i64; 4]>,
-}
-
-impl RunHealth {
-    /// Columns that are read of a run.
-    pub(crate) const COLUMNS: &str = "outcome, started_ms, step_count, fired_steps, warn_steps, danger_steps, \
-                                      score_nano, score_peak, tokens_total, tokens_input, tokens_output, cache_read, \
-                                      cache_write, cost_nano, framework, monitors";
 }
 
 /// Running sums. Fractions are summed in billionths, so the result does not depend on the order of runs.

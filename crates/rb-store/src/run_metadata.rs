@@ -2,16 +2,65 @@
 
 use serde_json::{Map, Value};
 
-use crate::OutcomeClass;
+use crate::{OutcomeClass, RunStart};
+
+/// Description of a run.
+#[derive(Default)]
+pub(crate) struct RunDescription {
+    pub(crate) project: String,
+    pub(crate) agent_name: String,
+    pub(crate) task: String,
+    pub(crate) model: String,
+    pub(crate) framework: String,
+    pub(crate) codebase: String,
+    pub(crate) task_profile: String,
+    pub(crate) parent: String,
+    pub(crate) key_name: String,
+    pub(crate) metadata: Map<String, Value>,
+}
+
+impl RunDescription {
+    /// Replaces the fields that `start` has, except for the name of the first key.
+    pub(crate) fn merge(&mut self, start: &RunStart) {
+        for (before, new) in [
+            (&mut self.project, &start.project),
+            (&mut self.agent_name, &start.agent_name),
+            (&mut self.task, &start.task),
+            (&mut self.model, &start.model),
+            (&mut self.framework, &start.framework),
+            (&mut self.codebase, &start.codebase),
+            (&mut self.task_profile, &start.task_profile),
+            (&mut self.parent, &start.parent),
+        ] {
+            if !new.is_empty() {
+                before.clone_from(new);
+            }
+        }
+        if self.key_name.is_empty() {
+            self.key_name.clone_from(&start.key_name);
+        }
+        self.metadata = merge_metadata(std::mem::take(&mut self.metadata), &start.metadata);
+    }
+
+    pub(crate) fn experiment_id(&self) -> String {
+        text_value(&self.metadata, EXPERIMENT_KEY)
+    }
+
+    pub(crate) fn arm(&self) -> String {
+        text_value(&self.metadata, ARM_KEY)
+    }
+
+    /// Returns the text that the search over runs matches: id, agent name and task in lower case.
+    pub(crate) fn search_text(&self, run_id: &str) -> String {
+        format!("{run_id}\n{}\n{}", self.agent_name, self.task).to_lowercase()
+    }
+}
 
 /// Metadata keys that make a run part of an experiment; they keep their first value.
-pub(crate) const EXPERIMENT_KEY: &str = "experiment_id";
-pub(crate) const ARM_KEY: &str = "arm";
+const EXPERIMENT_KEY: &str = "experiment_id";
+const ARM_KEY: &str = "arm";
 
-pub(crate) fn merge_metadata(
-    mut before: Map<String, Value>,
-    new: &Map<String, Value>,
-) -> Map<String, Value> {
+fn merge_metadata(mut before: Map<String, Value>, new: &Map<String, Value>) -> Map<String, Value> {
     let standing = [EXPERIMENT_KEY, ARM_KEY].map(|key| (key, !text_value(&before, key).is_empty()));
     for (key, value) in new {
         if !standing.contains(&(key.as_str(), true)) {
@@ -22,7 +71,7 @@ pub(crate) fn merge_metadata(
 }
 
 /// Returns a value as text; empty if it is missing or null.
-pub(crate) fn text_value(metadata: &Map<String, Value>, key: &str) -> String {
+fn text_value(metadata: &Map<String, Value>, key: &str) -> String {
     match metadata.get(key) {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text.clone(),
@@ -30,11 +79,6 @@ pub(crate) fn text_value(metadata: &Map<String, Value>, key: &str) -> String {
             other.to_string()
         }
     }
-}
-
-/// Returns the text that the search over runs matches: id, agent name and task in lower case.
-pub(crate) fn search_text(run_id: &str, agent_name: &str, task: &str) -> String {
-    format!("{run_id}\n{agent_name}\n{task}").to_lowercase()
 }
 
 /// Returns the stored number of an outcome class.

@@ -26,9 +26,6 @@ pub(crate) type TokenTotals = [i64; 6];
 pub(crate) type UsageDelta = [i64; 3];
 
 impl<'a> StepContribution<'a> {
-    pub(crate) const COLUMNS: &'static str = "total_score, cost_usd, tokens_total, tokens_input, tokens_output, cache_read, \
-                                      cache_write, injected, model, scores, fired, injections";
-
     pub(crate) fn of(step: &'a StepRow) -> Self {
         Self {
             score: amount(step.total_score),
@@ -45,11 +42,6 @@ impl<'a> StepContribution<'a> {
     pub(crate) fn used(&self) -> UsageDelta {
         [i64::from(self.injected), 1, self.tokens_and_cost[0]]
     }
-}
-
-/// Converts the monitors that fired on a stored step.
-pub(crate) fn owned(fired: BTreeSet<String>) -> BTreeSet<Cow<'static, str>> {
-    fired.into_iter().map(Cow::Owned).collect()
 }
 
 /// Returns the patterns among the injections.
@@ -103,10 +95,6 @@ impl Sign {
 }
 
 impl RunTotals {
-    pub(crate) const COLUMNS: &str = "step_count, injected_steps, fired_steps, warn_steps, danger_steps, score_nano, \
-                                      score_peak, tokens_total, tokens_input, tokens_output, cache_read, cache_write, \
-                                      cost_nano, monitors, models";
-
     pub(crate) fn add(&mut self, contribution: &StepContribution<'_>) {
         self.count(contribution, Sign::Plus);
         self.score_peak = self.score_peak.max(contribution.score);

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rb_store::{Change, Result, Store, StoreError, for_each_store_read};
+use rb_store::{Change, NodeEvents, Result, Store, StoreError, for_each_store_read};
 use tokio::sync::mpsc;
 
 /// Time that a call to a locked store takes before it fails.
@@ -74,37 +74,52 @@ impl FaultyStore {
     }
 }
 
-macro_rules! check_then_delegate {
-    ({ $($run:tt)* } { $($rest:tt)* }) => { check_then_delegate! { @all $($run)* $($rest)* } };
-    (@all $($name:ident($($argument:ident: $kind:ty),*) -> $output:ty;)*) => {
-        #[async_trait::async_trait]
-        impl Store for FaultyStore {
-            async fn apply(&self, changes: Vec<Change>) -> Result<Vec<u64>> {
-                self.check(Access::Write).await?;
-                self.inner.apply(changes).await
-            }
+#[async_trait::async_trait]
+impl Store for FaultyStore {
+    async fn apply(&self, changes: Vec<Change>) -> Result<Vec<u64>> {
+        self.check(Access::Write).await?;
+        self.inner.apply(changes).await
+    }
 
+    async fn ping(&self) -> Result<()> {
+        self.check(Access::Read).await?;
+        self.inner.ping().await
+    }
+
+    fn is_shared(&self) -> bool {
+        self.is_shared.load(Ordering::SeqCst)
+    }
+}
+
+#[async_trait::async_trait]
+impl NodeEvents for FaultyStore {
+    async fn publish(&self, node: &str, at_ms: i64, messages: Vec<String>) -> Result<()> {
+        self.check(Access::Read).await?;
+        self.inner.publish(node, at_ms, messages).await
+    }
+
+    fn subscribe(&self, node: &str) -> Option<mpsc::Receiver<String>> {
+        self.inner.subscribe(node)
+    }
+}
+
+macro_rules! check_then_delegate {
+    ($($area:ident { $($name:ident($($argument:ident: $kind:ty),*) -> $output:ty;)* })*) => {$(
+        #[async_trait::async_trait]
+        impl rb_store::$area for FaultyStore {
             $(async fn $name(&self, $($argument: $kind),*) -> Result<$output> {
                 self.check(Access::Read).await?;
                 self.inner.$name($($argument),*).await
             })*
-
-            fn subscribe(&self, node: &str) -> Option<mpsc::Receiver<String>> {
-                self.inner.subscribe(node)
-            }
-
-            fn is_shared(&self) -> bool {
-                self.is_shared.load(Ordering::SeqCst)
-            }
         }
-    };
+    )*};
 }
 
 for_each_store_read!(check_then_delegate);
 
 #[cfg(test)]
 mod tests {
-    use rb_store::Scope;
+    use rb_store::{Runs as _, Scope};
 
     use super::*;
 

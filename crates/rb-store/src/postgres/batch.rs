@@ -4,9 +4,10 @@
 use super::error::{DbError, Sql};
 use super::session::Session;
 use super::unit_of_work::UnitOfWork;
-use super::{findings, flush, keys, load, operator_messages, patterns, profiles, runs, usage};
+use super::{flush, load, runs, usage};
 use crate::Change;
 use crate::numeric::{count_from_db, count_to_db};
+use crate::sql::{Dialect, plain_writes};
 
 /// Number of rows that each change of a call affected.
 pub(super) type RowsChanged = Vec<u64>;
@@ -73,6 +74,7 @@ enum Applied {
 }
 
 /// Applies a change to the unit of work, if it affects runs, steps or conversations.
+#[expect(clippy::wildcard_enum_match_arm, reason = "`plain_writes` names all others")]
 fn apply<'a>(unit: &mut UnitOfWork<'a>, change: &'a Change) -> Applied {
     match change {
         Change::ExpectVersion { run, version } => {
@@ -108,29 +110,13 @@ fn apply<'a>(unit: &mut UnitOfWork<'a>, change: &'a Change) -> Applied {
                 entry.set_version(count_to_db(*version));
             }
         }
-        Change::DeleteRun(_)
-        | Change::ExpireRuns { .. }
-        | Change::SetUsage { .. }
-        | Change::PutPattern(_)
-        | Change::DeletePattern { .. }
-        | Change::UsePatterns { .. }
-        | Change::PutFinding(_)
-        | Change::DeleteFinding { .. }
-        | Change::InvalidateFindings { .. }
-        | Change::ClearFindings { .. }
-        | Change::PutProfile(_)
-        | Change::DeleteProfile { .. }
-        | Change::PutKey(_)
-        | Change::RevokeKey { .. }
-        | Change::PutSetting { .. }
-        | Change::PutOperatorMessage(_)
-        | Change::TakeOperatorMessage { .. }
-        | Change::ExpireOperatorMessages { .. } => return Applied::No,
+        _ => return Applied::No,
     }
     Applied::Yes
 }
 
 /// Executes a change outside of the unit of work and returns the number of affected rows.
+#[expect(clippy::wildcard_enum_match_arm, reason = "`plain_writes` names all others")]
 async fn write(session: &Session, change: &Change) -> Sql<u64> {
     match change {
         Change::DeleteRun(run) => runs::delete(session, run).await,
@@ -138,40 +124,12 @@ async fn write(session: &Session, change: &Change) -> Sql<u64> {
             runs::expire(session, *before_ms, *runs_max).await
         }
         Change::SetUsage { org, day } => usage::set(session, org, *day).await,
-        Change::PutPattern(pattern) => patterns::put(session, pattern).await,
-        Change::DeletePattern { org, tier, pattern_id } => {
-            patterns::delete(session, org, tier, pattern_id).await
+        other => {
+            let mut touched = 0;
+            for statement in plain_writes(other, Dialect::Postgres)? {
+                touched += session.run(&statement.sql, &statement.values).await?;
+            }
+            Ok(touched)
         }
-        Change::UsePatterns { used, at_ms } => patterns::mark_used(session, used, *at_ms).await,
-        Change::PutFinding(finding) => findings::put(session, finding).await,
-        Change::DeleteFinding { org, codebase, finding_id } => {
-            findings::delete(session, org, codebase, finding_id).await
-        }
-        Change::InvalidateFindings { org, codebase, file_paths } => {
-            findings::invalidate(session, org, codebase, file_paths).await
-        }
-        Change::ClearFindings { org, codebase } => findings::clear(session, org, codebase).await,
-        Change::PutProfile(profile) => profiles::put(session, profile).await,
-        Change::DeleteProfile { org, project, profile_id } => {
-            profiles::delete(session, org, project, profile_id).await
-        }
-        Change::PutKey(key) => keys::put(session, key).await,
-        Change::RevokeKey { key_id, at_ms } => keys::revoke(session, key_id, *at_ms).await,
-        Change::PutSetting { name, value } => keys::put_setting(session, name, value).await,
-        Change::PutOperatorMessage(row) => operator_messages::put(session, row).await,
-        Change::TakeOperatorMessage { run, message_id } => {
-            operator_messages::take(session, run, message_id).await
-        }
-        Change::ExpireOperatorMessages { before_ms } => {
-            operator_messages::expire(session, *before_ms).await
-        }
-        // Handled by the unit of work.
-        Change::ExpectVersion { .. }
-        | Change::StartRun(_)
-        | Change::PutStep(_)
-        | Change::AmendStep(_)
-        | Change::FinishRun { .. }
-        | Change::SetVersion { .. }
-        | Change::PutConversation(_) => Ok(0),
     }
 }

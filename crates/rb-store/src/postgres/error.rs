@@ -6,6 +6,7 @@ use deadpool_postgres::PoolError;
 use tokio_postgres::error::SqlState;
 
 use crate::StoreError;
+use crate::sql::ValueError;
 
 /// Error of a connection, a statement or a stored value.
 #[derive(Debug, thiserror::Error)]
@@ -14,8 +15,8 @@ pub(super) enum DbError {
     Database(#[from] tokio_postgres::Error),
     #[error("{}", no_connection(.0))]
     Connection(#[from] PoolError),
-    #[error("invalid stored JSON: {0}")]
-    Json(#[from] serde_json::Error),
+    #[error("{0}")]
+    Value(#[from] ValueError),
     /// The version of a run is not the expected one.
     #[error("the run has changed since it was read")]
     VersionConflict,
@@ -38,7 +39,7 @@ impl DbError {
     pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::Connection(_) | Self::TimedOut(_) => true,
-            Self::Json(_) | Self::VersionConflict => false,
+            Self::Value(_) | Self::VersionConflict => false,
             // Without an SQL state the connection itself failed.
             Self::Database(error) => error.code().map_or_else(
                 || {
@@ -53,7 +54,9 @@ impl DbError {
     fn code(&self) -> Option<&SqlState> {
         match self {
             Self::Database(error) | Self::Connection(PoolError::Backend(error)) => error.code(),
-            Self::Connection(_) | Self::Json(_) | Self::VersionConflict | Self::TimedOut(_) => None,
+            Self::Connection(_) | Self::Value(_) | Self::VersionConflict | Self::TimedOut(_) => {
+                None
+            }
         }
     }
 

@@ -15,7 +15,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::{DbError, Sql};
 use super::session::Session;
-use super::text::{EncodedText, text};
+use super::values::{RowColumns, text};
+use crate::sql::{Value, next};
 
 const CHANNEL: &str = "reasonblocks";
 /// Interval at which the table is polled without a notification.
@@ -40,11 +41,10 @@ pub(super) async fn publish(
     at_ms: i64,
     messages: &[String],
 ) -> Sql<()> {
-    let messages: Vec<EncodedText<'_>> =
-        messages.iter().map(|text| EncodedText::of(text)).collect();
+    let messages: Vec<Value<'_>> = messages.iter().map(|message| text(message)).collect();
     let sql = "INSERT INTO node_events (node, at_ms, message)
         SELECT $1, $2, message FROM unnest($3::text[]) AS m (message) RETURNING id";
-    let rows = session.select(sql, &[&EncodedText::of(node), &at_ms, &messages]).await?;
+    let rows = session.select(sql, &[&text(node), &at_ms, &messages]).await?;
     session.batch(&format!("NOTIFY {CHANNEL}")).await?;
     let newest: i64 = rows.last().map(|row| row.try_get(0)).transpose()?.unwrap_or_default();
     if newest % CLEANUP_INTERVAL_IDS == 0 {
@@ -127,17 +127,18 @@ impl Listener {
             None => session.select("SELECT coalesce(max(id), 0) AS id, '' AS message FROM node_events", &[]).await,
             Some(from) => {
                 let sql = "SELECT id, message FROM node_events WHERE id > $1 AND node <> $2 ORDER BY id LIMIT $3";
-                session.select(sql, &[&from, &EncodedText::of(&node), &MAX_ROWS_PER_READ]).await
+                session.select(sql, &[&from, &text(&node), &MAX_ROWS_PER_READ]).await
             }
         })
         .await?;
         let is_first = from.is_none();
         let mut messages = Vec::new();
         for row in &rows {
-            let id: i64 = row.try_get("id")?;
+            let columns = &mut RowColumns::of(row);
+            let (id, message) = (next(columns)?, next(columns)?);
             self.newest = self.newest.max(Some(id));
             if self.delivered.insert(id) && !is_first {
-                messages.push(text(row, "message")?);
+                messages.push(message);
             }
         }
         let oldest = self.newest.unwrap_or_default() - MAX_COMMIT_LAG;

@@ -4,14 +4,13 @@ use tokio_postgres::Row;
 
 use super::error::Sql;
 use super::session::Session;
-use super::text::EncodedText;
+use super::values::text;
 use crate::RunKey;
 use crate::numeric::day;
 
 pub(super) async fn delete(session: &Session, run: &RunKey) -> Sql<u64> {
     let sql = "SELECT id FROM runs WHERE run_id = $1 AND org = $2 FOR UPDATE";
-    let rows =
-        session.select(sql, &[&EncodedText::of(&run.run_id), &EncodedText::of(&run.org)]).await?;
+    let rows = session.select(sql, &[&text(&run.run_id), &text(&run.org)]).await?;
     remove(session, &rows).await
 }
 

@@ -7,6 +7,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, RowStream, Statement};
 
 use super::error::{DbError, Sql};
+use crate::sql::Value;
 
 /// Parameters of a statement.
 pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -66,13 +67,32 @@ impl Session {
         self.ask(&self.prepare(sql).await?, values).await
     }
 
-    /// Runs a query and streams its rows.
-    pub(super) async fn stream(
+    /// Executes a prepared statement with an array per column.
+    pub(super) async fn send_all(
         &self,
-        sql: &str,
-        values: Vec<&(dyn ToSql + Sync)>,
-    ) -> Sql<RowStream> {
-        let statement = self.prepare(sql).await?;
+        statement: &Statement,
+        columns: &[Vec<Value<'_>>],
+    ) -> Sql<u64> {
+        let columns: Vec<_> = columns.iter().map(|column| column as &(dyn ToSql + Sync)).collect();
+        self.send(statement, &columns).await
+    }
+
+    /// Executes a statement with `?` for each value and returns the number of affected rows.
+    pub(super) async fn run(&self, sql: &str, values: &[Value<'_>]) -> Sql<u64> {
+        let values: Vec<_> = values.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
+        self.execute(&numbered(sql), &values).await
+    }
+
+    /// Runs a query with `?` for each value and streams its rows, since there may be millions.
+    pub(super) async fn stream(&self, sql: &str, values: &[Value<'_>]) -> Sql<RowStream> {
+        let statement = self.prepare(&numbered(sql)).await?;
         Ok(self.client.query_raw(&statement, values).await?)
     }
+}
+
+/// Replaces each `?` by `$1`, `$2`, ….
+fn numbered(sql: &str) -> String {
+    let mut parts = sql.split('?');
+    let first = parts.next().unwrap_or_default().to_owned();
+    (1..).zip(parts).fold(first, |text, (at, part)| format!("{text}${at}{part}"))
 }

@@ -3,10 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value};
-
 use crate::numeric::day;
-use crate::run_metadata::{ARM_KEY, EXPERIMENT_KEY, merge_metadata, text_value};
+use crate::run_metadata::RunDescription;
 use crate::run_totals::{RunTotals, StepContribution, UsageDelta, add};
 use crate::{ConversationRow, RunKey, RunStart, StepRow};
 
@@ -19,6 +17,7 @@ pub(super) struct UnitOfWork<'a> {
 
 /// Current state of a run.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about one run")]
 pub(super) struct Entry<'a> {
     pub(super) id: i64,
     /// Version of the run now and before the transaction; 0 before if the transaction creates it.
@@ -40,6 +39,8 @@ pub(super) struct Entry<'a> {
     pub(super) shown: BTreeMap<String, i64>,
     /// Description of the run, loaded if the transaction updates it.
     pub(super) description: RunDescription,
+    /// Set if the transaction updates the description.
+    pub(super) is_described: bool,
     /// Outcome and time of the end.
     pub(super) end: Option<(&'a str, i64)>,
     /// Steps to write.
@@ -47,56 +48,6 @@ pub(super) struct Entry<'a> {
     /// Time and contribution of each step that is stored or written so far.
     pub(super) contributions: BTreeMap<u32, (i64, StepContribution<'a>)>,
     pub(super) used: BTreeMap<i64, UsageDelta>,
-}
-
-/// Description of a run.
-#[derive(Default)]
-pub(super) struct RunDescription {
-    /// Set if this transaction changes the description.
-    pub(super) is_changed: bool,
-    pub(super) project: String,
-    pub(super) agent_name: String,
-    pub(super) task: String,
-    pub(super) model: String,
-    pub(super) framework: String,
-    pub(super) codebase: String,
-    pub(super) task_profile: String,
-    pub(super) parent: String,
-    pub(super) key_name: String,
-    pub(super) metadata: Map<String, Value>,
-}
-
-impl RunDescription {
-    fn merge(&mut self, start: &RunStart) {
-        self.is_changed = true;
-        for (before, new) in [
-            (&mut self.project, &start.project),
-            (&mut self.agent_name, &start.agent_name),
-            (&mut self.task, &start.task),
-            (&mut self.model, &start.model),
-            (&mut self.framework, &start.framework),
-            (&mut self.codebase, &start.codebase),
-            (&mut self.task_profile, &start.task_profile),
-            (&mut self.parent, &start.parent),
-        ] {
-            if !new.is_empty() {
-                before.clone_from(new);
-            }
-        }
-        // The first name is kept.
-        if self.key_name.is_empty() {
-            self.key_name.clone_from(&start.key_name);
-        }
-        self.metadata = merge_metadata(std::mem::take(&mut self.metadata), &start.metadata);
-    }
-
-    pub(super) fn experiment_id(&self) -> String {
-        text_value(&self.metadata, EXPERIMENT_KEY)
-    }
-
-    pub(super) fn arm(&self) -> String {
-        text_value(&self.metadata, ARM_KEY)
-    }
 }
 
 impl<'a> Entry<'a> {
@@ -131,6 +82,7 @@ impl<'a> Entry<'a> {
     pub(super) fn start(&mut self, start: &RunStart) {
         self.note_change(start.at_ms);
         self.description.merge(start);
+        self.is_described = true;
         if !self.is_experiment && !self.description.experiment_id().is_empty() {
             self.is_experiment = true;
             self.used.clear();

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use super::error::Sql;
 use super::session::Session;
-use super::text::EncodedText;
+use super::values::text;
 use crate::UsageDay;
-use crate::numeric::{count_from_db, sum_to_db};
+use crate::numeric::sum_to_db;
 use crate::run_totals::UsageDelta;
+use crate::sql::Value;
 
 /// Upsert of many rows, prepared before it is pipelined.
 pub(super) const ADD: &str = "INSERT INTO usage (org, day, slot, interventions, steps, tokens)
@@ -17,18 +18,15 @@ pub(super) const ADD: &str = "INSERT INTO usage (org, day, slot, interventions, 
     ON CONFLICT (org, day, slot) DO UPDATE SET interventions = usage.interventions + excluded.interventions,
         steps = usage.steps + excluded.steps, tokens = usage.tokens + excluded.tokens";
 
-/// Adds usage by organisation and day. Rows are spread over slots by connection, because waiting for the commit of
+/// Returns the rows of [`ADD`]: usage by organisation and day. Rows are spread over slots by connection, because waiting for the commit of
 /// another connection costs more than summing a few rows.
-pub(super) async fn add(session: &Session, used: &BTreeMap<(&str, i64), UsageDelta>) -> Sql<u64> {
-    let used: BTreeMap<_, _> =
-        used.iter().filter(|(_, used)| **used != UsageDelta::default()).collect();
-    if used.is_empty() {
-        return Ok(0);
-    }
-    let orgs: Vec<EncodedText<'_>> = used.keys().map(|(org, _)| EncodedText::of(org)).collect();
-    let days: Vec<i64> = used.keys().map(|(_, day)| *day).collect();
-    let column = |at: usize| used.values().map(|used| used[at]).collect::<Vec<i64>>();
-    session.execute(ADD, &[&orgs, &days, &column(0), &column(1), &column(2)]).await
+pub(super) fn rows<'a>(used: &BTreeMap<(&'a str, i64), UsageDelta>) -> Vec<Vec<Value<'a>>> {
+    let changed = used.iter().filter(|(_, used)| **used != UsageDelta::default());
+    let row = |((org, day), used): (&(&'a str, i64), &UsageDelta)| {
+        let numbers = [*day].into_iter().chain(*used).map(Value::Int);
+        [text(org)].into_iter().chain(numbers).collect()
+    };
+    changed.map(row).collect()
 }
 
 /// Returns the usage of stored steps by run and day.
@@ -46,27 +44,11 @@ pub(super) async fn stored(session: &Session, runs: &[i64]) -> Sql<Vec<(i64, i64
 
 /// Replaces the usage of a day, for copies.
 pub(super) async fn set(session: &Session, org: &str, day: UsageDay) -> Sql<u64> {
-    let org = EncodedText::of(org);
-    session.execute("DELETE FROM usage WHERE org = $1 AND day = $2", &[&org, &day.day]).await?;
-    let sql = "INSERT INTO usage (org, day, slot, interventions, steps, tokens)
-        VALUES ($1, $2, 0, $3, $4, $5)";
-    let [interventions, steps, tokens] = [day.interventions, day.steps, day.tokens].map(sum_to_db);
-    session.execute(sql, &[&org, &day.day, &interventions, &steps, &tokens]).await
-}
-
-pub(super) async fn list(session: &Session, org: &str, since_day: i64) -> Sql<Vec<UsageDay>> {
-    // A day whose steps were all subtracted has no usage.
-    let sql =
-        "SELECT day, sum(interventions)::bigint, sum(steps)::bigint, sum(tokens)::bigint FROM usage
-        WHERE org = $1 AND day >= $2 GROUP BY day HAVING sum(steps) > 0 ORDER BY day";
-    let rows = session.select(sql, &[&EncodedText::of(org), &since_day]).await?;
-    let used = |row: &tokio_postgres::Row| {
-        Ok(UsageDay {
-            day: row.try_get(0)?,
-            interventions: count_from_db(row.try_get(1)?),
-            steps: count_from_db(row.try_get(2)?),
-            tokens: count_from_db(row.try_get(3)?),
-        })
-    };
-    rows.iter().map(used).collect()
+    let numbers =
+        [day.day, sum_to_db(day.interventions), sum_to_db(day.steps), sum_to_db(day.tokens)];
+    let mut values = vec![text(org)];
+    values.extend(numbers.map(Value::Int));
+    session.run("DELETE FROM usage WHERE org = ? AND day = ?", &values[..2]).await?;
+    let sql = "INSERT INTO usage (org, day, slot, interventions, steps, tokens) VALUES (?, ?, 0, ?, ?, ?)";
+    session.run(sql, &values).await
 }

@@ -1,8 +1,8 @@
 //! SQLite backend: one file, one writer thread, a few reader threads.
 //!
 //! **Layout.** `writer` owns the only connection that writes and commits the changes of many callers together;
-//! `reader` has the connections that read. Both are threads with a queue, so neither blocks the async runtime. Each
-//! kind of row has a module with its statements, and `migrate` has the schema.
+//! `reader` has the connections that read. Both are threads with a queue, so neither blocks the async runtime. The
+//! reads are those of `sql`; `runs`, `steps` and `usage` write, and `migrate` has the schema.
 //!
 //! **Schema.** `migrations/sqlite/0001_first.sql` documents the tables. Steps are stored in order of arrival and
 //! found by run and index. A run's row has the totals over its steps (`run_totals`), which are updated by adding the
@@ -12,42 +12,18 @@
 
 /// WAL checkpoint thread.
 mod checkpointer;
-/// Column conversion.
-mod columns;
 /// Connections.
 mod connect;
-/// Gateway state of conversations.
-mod conversations;
 /// Error conversion.
 mod error;
-/// Experiments and their runs.
-mod experiments;
-/// Findings about codebases.
-mod findings;
-/// Health of runs.
-mod health;
-/// Keys and settings.
-mod keys;
-/// Lists of runs.
-mod lists;
 /// Schema migration.
 mod migrate;
-/// Operator messages.
-mod operator_messages;
-/// Patterns.
-mod patterns;
-/// Profiles.
-mod profiles;
 /// Reader threads.
 mod reader;
 /// Write-back cache of runs.
 mod run_cache;
-/// Columns of the run totals.
-mod run_totals;
 /// Creation, end and deletion of runs.
 mod runs;
-/// SQL conditions of a scope.
-mod scope;
 /// Steps.
 mod steps;
 /// Daily usage.
@@ -57,9 +33,10 @@ mod writer;
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use rusqlite::{Connection, Result as Sql};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, Result as Sql, Row, ToSql, params_from_iter};
 use tokio::sync::{mpsc, oneshot};
 
 use self::checkpointer::Checkpointer;
@@ -70,11 +47,11 @@ pub(crate) use self::migrate::MIGRATIONS;
 use self::reader::Readers;
 use self::run_cache::RunCache;
 use self::writer::Writer;
-use crate::{
-    Change, ConversationKey, ConversationRow, ExperimentRun, FindingRow, Health, KeyRow,
-    OperatorMessageRow, PatternChange, PatternFilter, PatternRow, ProfileRow, Result, RunFilter,
-    RunKey, RunRow, Scope, StepRow, Store, UsageDay,
+use crate::sql::{
+    Columns, Converted, Database, Dialect, Query, Table as _, Value, ValueError, plain_writes,
+    upsert,
 };
+use crate::{Change, ConversationRow, NodeEvents, Result, Store};
 
 /// Store in one file or in memory. The order of fields is the drop order: readers end before the writer closes.
 pub(crate) struct Sqlite {
@@ -127,6 +104,7 @@ impl Sqlite {
 }
 
 /// Applies one change and returns the number of affected rows, without dependent rows.
+#[expect(clippy::wildcard_enum_match_arm, reason = "`plain_writes` names all others")]
 fn write(connection: &Connection, cache: &mut RunCache, change: &Change) -> Sql<u64> {
     match change {
         Change::ExpectVersion { run, version } => runs::expect(connection, cache, run, *version),
@@ -156,51 +134,118 @@ fn write(connection: &Connection, cache: &mut RunCache, change: &Change) -> Sql<
             cache.flush_all(connection)?;
             usage::set(connection, org, *day)
         }
-        Change::PutPattern(pattern) => patterns::put(connection, pattern),
-        Change::DeletePattern { org, tier, pattern_id } => {
-            patterns::delete(connection, org, tier, pattern_id)
+        Change::PutConversation(row) => {
+            static SQL: LazyLock<String> = LazyLock::new(upsert::<ConversationRow>);
+            let mut values = Vec::new();
+            row.write(&mut values).map_err(conversion)?;
+            execute(connection, &SQL, &values)
         }
-        Change::UsePatterns { used, at_ms } => patterns::mark_used(connection, used, *at_ms),
-        Change::PutFinding(finding) => findings::put(connection, finding),
-        Change::DeleteFinding { org, codebase, finding_id } => {
-            findings::delete(connection, org, codebase, finding_id)
-        }
-        Change::InvalidateFindings { org, codebase, file_paths } => {
-            findings::invalidate(connection, org, codebase, file_paths)
-        }
-        Change::ClearFindings { org, codebase } => findings::clear(connection, org, codebase),
-        Change::PutProfile(profile) => profiles::put(connection, profile),
-        Change::DeleteProfile { org, project, profile_id } => {
-            profiles::delete(connection, org, project, profile_id)
-        }
-        Change::PutKey(key) => keys::put(connection, key),
-        Change::RevokeKey { key_id, at_ms } => keys::revoke(connection, key_id, *at_ms),
-        Change::PutSetting { name, value } => keys::put_setting(connection, name, value),
-        Change::PutConversation(row) => conversations::put(connection, row),
-        Change::PutOperatorMessage(row) => operator_messages::put(connection, row),
-        Change::TakeOperatorMessage { run, message_id } => {
-            operator_messages::take(connection, run, message_id)
-        }
-        Change::ExpireOperatorMessages { before_ms } => {
-            operator_messages::expire(connection, *before_ms)
+        other => {
+            let statements = plain_writes(other, Dialect::Sqlite).map_err(conversion)?;
+            statements.iter().map(|one| execute(connection, &one.sql, &one.values)).sum()
         }
     }
 }
 
 /// Executes a cached statement and returns the number of affected rows.
-fn execute(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Sql<u64> {
-    let rows = connection.prepare_cached(sql)?.execute(params)?;
+fn execute(connection: &Connection, sql: &str, values: &[Value<'_>]) -> Sql<u64> {
+    let rows = connection.prepare_cached(sql)?.execute(params_from_iter(values))?;
     Ok(u64::try_from(rows).unwrap_or(u64::MAX))
 }
 
-/// Runs a cached query and returns all rows.
-fn select<T>(
+/// Runs a cached query and passes each row to a function.
+fn for_each(
     connection: &Connection,
     sql: &str,
-    params: impl rusqlite::Params,
-    row: impl FnMut(&rusqlite::Row<'_>) -> Sql<T>,
-) -> Sql<Vec<T>> {
-    connection.prepare_cached(sql)?.query_map(params, row)?.collect()
+    values: &[Value<'_>],
+    mut each: impl FnMut(&mut dyn Columns) -> Converted<()>,
+) -> Sql<()> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    while let Some(row) = rows.next()? {
+        each(&mut RowColumns { row, position: 0 }).map_err(conversion)?;
+    }
+    Ok(())
+}
+
+/// Runs a cached query and returns its first row.
+fn find<T>(
+    connection: &Connection,
+    sql: &str,
+    values: &[Value<'_>],
+    read: impl Fn(&mut dyn Columns) -> Converted<T>,
+) -> Sql<Option<T>> {
+    let mut found = None;
+    for_each(connection, sql, values, |columns| {
+        found = Some(read(columns)?);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+fn conversion(error: ValueError) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(error.into())
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(&self) -> Sql<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => ValueRef::Null,
+            Self::Bool(flag) => ValueRef::Integer((*flag).into()),
+            Self::Int(number) => ValueRef::Integer(*number),
+            Self::Real(number) => ValueRef::Real(*number),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+        }))
+    }
+}
+
+struct RowColumns<'row> {
+    row: &'row Row<'row>,
+    position: usize,
+}
+
+impl Columns for RowColumns<'_> {
+    fn position(&self) -> usize {
+        self.position
+    }
+
+    fn next(&mut self) -> Converted<Value<'_>> {
+        let column = self.position;
+        self.position += 1;
+        let failed = |cause: String| ValueError::Database { column, cause };
+        match self.row.get_ref(column).map_err(|error| failed(error.to_string()))? {
+            ValueRef::Null => Ok(Value::Null),
+            ValueRef::Integer(number) => Ok(Value::Int(number)),
+            ValueRef::Real(number) => Ok(Value::Real(number)),
+            ValueRef::Text(text) => match std::str::from_utf8(text) {
+                Ok(text) => Ok(Value::Text(text.into())),
+                Err(error) => Err(failed(error.to_string())),
+            },
+            ValueRef::Blob(_) => Err(failed("unexpected blob".to_owned())),
+        }
+    }
+}
+
+impl Database for Sqlite {
+    const DIALECT: Dialect = Dialect::Sqlite;
+
+    async fn fold<T: 'static, A: Send + 'static>(
+        &self,
+        query: Query<T>,
+        start: A,
+        add: fn(&mut A, T),
+    ) -> Result<A> {
+        let Query { operation, sql, values, read } = query;
+        self.read(operation, move |connection| {
+            let mut sum = start;
+            for_each(connection, &sql, &values, |columns| {
+                add(&mut sum, read(columns)?);
+                Ok(())
+            })?;
+            Ok(sum)
+        })
+        .await
+    }
 }
 
 #[async_trait::async_trait]
@@ -209,145 +254,22 @@ impl Store for Sqlite {
         self.writer.apply(changes).await
     }
 
-    async fn run(&self, scope: &Scope, run_id: &str) -> Result<Option<RunRow>> {
-        let (scope, run_id) = (scope.clone(), run_id.to_owned());
-        self.read("reading a run", move |db| lists::run(db, &scope, &run_id)).await
+    async fn ping(&self) -> Result<()> {
+        // Checks both kinds of thread. An empty write does not touch the disk.
+        self.writer.apply(Vec::new()).await?;
+        let query = |db: &Connection| db.query_row("SELECT count(*) FROM keys", (), |_| Ok(()));
+        self.read("checking the database", query).await
     }
+}
 
-    async fn runs(&self, scope: &Scope, filter: &RunFilter) -> Result<Vec<RunRow>> {
-        let (scope, filter) = (scope.clone(), filter.clone());
-        self.read("listing runs", move |db| lists::runs(db, &scope, &filter)).await
-    }
-
-    async fn steps(&self, run: &RunKey, from_index: u32, count_max: u32) -> Result<Vec<StepRow>> {
-        let run = run.clone();
-        self.read("reading steps", move |db| steps::list(db, &run, from_index, count_max)).await
-    }
-
-    async fn health(&self, scope: &Scope, since_ms: i64) -> Result<Health> {
-        let scope = scope.clone();
-        self.read("reading health", move |db| health::health(db, &scope, since_ms)).await
-    }
-
-    async fn experiments(&self, scope: &Scope) -> Result<Vec<(String, u64)>> {
-        let scope = scope.clone();
-        self.read("listing experiments", move |db| experiments::names(db, &scope)).await
-    }
-
-    async fn experiment(&self, scope: &Scope, id: &str) -> Result<Vec<ExperimentRun>> {
-        let (scope, id) = (scope.clone(), id.to_owned());
-        self.read("reading an experiment", move |db| experiments::runs(db, &scope, &id)).await
-    }
-
-    async fn patterns(&self, scope: &Scope, filter: &PatternFilter) -> Result<Vec<PatternRow>> {
-        let (scope, filter) = (scope.clone(), filter.clone());
-        self.read("listing patterns", move |db| patterns::list(db, &scope, &filter)).await
-    }
-
-    async fn pattern(&self, org: &str, tier: &str, pattern_id: &str) -> Result<Option<PatternRow>> {
-        let (org, tier, id) = (org.to_owned(), tier.to_owned(), pattern_id.to_owned());
-        self.read("reading a pattern", move |db| patterns::find(db, &org, &tier, &id)).await
-    }
-
-    async fn pattern_changes(
-        &self,
-        after_version: u64,
-        count_max: u32,
-    ) -> Result<Vec<(u64, PatternChange)>> {
-        let query = move |db: &Connection| patterns::changes(db, after_version, count_max);
-        self.read("reading pattern changes", query).await
-    }
-
-    async fn findings(&self, org: &str, codebase: &str) -> Result<Vec<FindingRow>> {
-        let (org, codebase) = (org.to_owned(), codebase.to_owned());
-        self.read("listing findings", move |db| findings::list(db, &org, &codebase)).await
-    }
-
-    async fn codebases(&self, scope: &Scope) -> Result<Vec<String>> {
-        let scope = scope.clone();
-        self.read("listing codebases", move |db| findings::codebases(db, &scope)).await
-    }
-
-    async fn profiles(&self, scope: &Scope) -> Result<Vec<ProfileRow>> {
-        let scope = scope.clone();
-        self.read("listing profiles", move |db| profiles::list(db, &scope)).await
-    }
-
-    async fn keys(&self) -> Result<Vec<KeyRow>> {
-        self.read("listing keys", keys::list).await
-    }
-
-    async fn key(&self, hash: &str) -> Result<Option<KeyRow>> {
-        let hash = hash.to_owned();
-        self.read("looking up a key", move |db| keys::find(db, &hash)).await
-    }
-
-    async fn usage(&self, org: &str, since_day: i64) -> Result<Vec<UsageDay>> {
-        let org = org.to_owned();
-        self.read("reading usage", move |db| usage::list(db, &org, since_day)).await
-    }
-
-    async fn setting(&self, name: &str) -> Result<Option<String>> {
-        let name = name.to_owned();
-        self.read("reading a setting", move |db| keys::setting(db, &name)).await
-    }
-
-    async fn settings(&self) -> Result<Vec<(String, String)>> {
-        self.read("listing settings", keys::settings).await
-    }
-
-    async fn orgs(&self) -> Result<Vec<String>> {
-        self.read("listing organisations", lists::orgs).await
-    }
-
-    async fn conversations(
-        &self,
-        after: Option<&RunKey>,
-        count_max: u32,
-    ) -> Result<Vec<ConversationRow>> {
-        let after = after.cloned();
-        let query = move |db: &Connection| conversations::list(db, after.as_ref(), count_max);
-        self.read("listing conversations", query).await
-    }
-
-    async fn conversation(&self, run: &RunKey) -> Result<Option<String>> {
-        let run = run.clone();
-        self.read("reading a conversation", move |db| conversations::find(db, &run)).await
-    }
-
-    async fn find_conversation(
-        &self,
-        org: &str,
-        by: ConversationKey,
-        any_of: &[String],
-    ) -> Result<Option<String>> {
-        let (org, any_of) = (org.to_owned(), any_of.to_vec());
-        let query = move |db: &Connection| conversations::find_by_key(db, &org, by, &any_of);
-        self.read("finding a conversation", query).await
-    }
-
-    async fn operator_messages(&self, run: &RunKey) -> Result<Vec<OperatorMessageRow>> {
-        let run = run.clone();
-        self.read("reading operator messages", move |db| operator_messages::list(db, &run)).await
-    }
-
-    async fn runs_with_messages(&self, since_ms: i64) -> Result<Vec<RunKey>> {
-        self.read("listing operator messages", move |db| operator_messages::runs(db, since_ms))
-            .await
-    }
-
+/// Only one node can use the file, so there are no events.
+#[async_trait::async_trait]
+impl NodeEvents for Sqlite {
     async fn publish(&self, _node: &str, _at_ms: i64, _messages: Vec<String>) -> Result<()> {
         Ok(())
     }
 
     fn subscribe(&self, _node: &str) -> Option<mpsc::Receiver<String>> {
         None
-    }
-
-    async fn ping(&self) -> Result<()> {
-        // Checks both kinds of thread. An empty write does not touch the disk.
-        self.writer.apply(Vec::new()).await?;
-        let query = |db: &Connection| db.query_row("SELECT count(*) FROM keys", (), |_| Ok(()));
-        self.read("checking the database", query).await
     }
 }

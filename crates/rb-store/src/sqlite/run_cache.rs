@@ -5,13 +5,15 @@
 //! are invalidated when another process has written.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use rusqlite::{Connection, Result};
 
 use super::runs::{self, RunHeader};
-use super::{execute, usage};
+use super::{conversion, execute, usage};
 use crate::numeric::day;
-use crate::run_totals::{self, StepContribution, UsageDelta};
+use crate::run_totals::{self, RunTotals, StepContribution, UsageDelta};
+use crate::sql::{Table as _, Value, join, names};
 use crate::{RunKey, StepRow};
 
 /// Maximum number of cached runs between two commits.
@@ -158,14 +160,36 @@ fn write(connection: &Connection, run: &RunKey, known: &mut CachedRun) -> Result
     let fired = header.totals.fired();
     for monitor in fired.difference(&known.listed) {
         let sql = "INSERT INTO fired_runs (org, monitor, started_ms, run_id, run)
-            VALUES (?1, ?2, ?3, ?4, ?5)";
-        execute(connection, sql, (&run.org, monitor, header.started_ms, &run.run_id, header.id))?;
+            VALUES (?, ?, ?, ?, ?)";
+        let [org, monitor, run_id] =
+            [&run.org, monitor, &run.run_id].map(|text| Value::Text(text.as_str().into()));
+        let (started_ms, id) = (Value::Int(header.started_ms), Value::Int(header.id));
+        execute(connection, sql, &[org, monitor, started_ms, run_id, id])?;
     }
     for monitor in known.listed.difference(&fired) {
         runs::remove_fired(connection, run, header.started_ms, monitor)?;
     }
     known.listed = fired;
-    super::run_totals::write(connection, header.id, &header.totals, changes, known.at_ms)
+    write_totals(connection, header, changes, known.at_ms)
+}
+
+/// Writes the totals into the run's row and adds `changes` to its version.
+fn write_totals(
+    connection: &Connection,
+    header: &RunHeader,
+    changes: u32,
+    at_ms: i64,
+) -> Result<()> {
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        let sets = join(names::<RunTotals>().map(|name| format!("{name} = ?")));
+        format!(
+            "UPDATE runs SET version = version + ?, seen_ms = max(seen_ms, ?), {sets} WHERE id = ?"
+        )
+    });
+    let mut values = vec![Value::Int(changes.into()), Value::Int(at_ms)];
+    header.totals.write(&mut values).map_err(conversion)?;
+    values.push(Value::Int(header.id));
+    execute(connection, &SQL, &values).map(drop)
 }
 
 /// Reads the peak score of a run from its steps.

@@ -1,17 +1,14 @@
 //! Creation, update, end and deletion of runs.
 
-use rusqlite::{Connection, Error, OptionalExtension as _, Result, named_params};
-use serde_json::{Map, Value};
+use rusqlite::{Connection, Error, Result};
 
-use super::columns::{Columns, from_json, to_json};
 use super::error::VersionConflict;
 use super::run_cache::RunCache;
-use super::{execute, run_totals, select, usage};
-use crate::numeric::{count_from_db, count_to_db};
-use crate::run_metadata::{
-    ARM_KEY, EXPERIMENT_KEY, class_number, merge_metadata, search_text, text_value,
-};
+use super::{conversion, execute, find, for_each, usage};
+use crate::numeric::count_to_db;
+use crate::run_metadata::{RunDescription, class_number};
 use crate::run_totals::RunTotals;
+use crate::sql::{Row as _, Table as _, Value, join, list, names, next};
 use crate::{OutcomeClass, RunKey, RunStart};
 
 /// Columns of a run that are needed for writing a step.
@@ -26,33 +23,28 @@ pub(super) struct RunHeader {
     pub(super) totals: RunTotals,
 }
 
+/// Returns the values of `run_id = ? AND org = ?`.
+fn key(run: &RunKey) -> [Value<'_>; 2] {
+    [&run.run_id, &run.org].map(|text| Value::Text(text.as_str().into()))
+}
+
 pub(super) fn header(connection: &Connection, run: &RunKey) -> Result<Option<RunHeader>> {
     let sql = format!(
         "SELECT id, version, started_ms, experiment_id <> '',
             coalesce((SELECT max(step_index) FROM steps WHERE run = runs.id) + 1, 0), {}
-         FROM runs WHERE run_id = ?1 AND org = ?2",
-        RunTotals::COLUMNS
+         FROM runs WHERE run_id = ? AND org = ?",
+        list::<RunTotals>("")
     );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let header = statement.query_row((&run.run_id, &run.org), |row| {
-        let mut columns = Columns::of(row);
+    find(connection, &sql, &key(run), |columns| {
         Ok(RunHeader {
-            id: columns.next()?,
-            version: count_from_db(columns.next()?),
-            started_ms: columns.next()?,
-            is_experiment: columns.next()?,
-            next_index: u32::try_from(columns.next::<i64>()?).unwrap_or(u32::MAX),
-            totals: run_totals::totals(&mut columns)?,
+            id: next(columns)?,
+            version: next(columns)?,
+            started_ms: next(columns)?,
+            is_experiment: next(columns)?,
+            next_index: next(columns)?,
+            totals: RunTotals::read(columns)?,
         })
-    });
-    header.optional()
-}
-
-/// Returns the row id of a run.
-pub(super) fn id(connection: &Connection, run: &RunKey) -> Result<Option<i64>> {
-    let sql = "SELECT id FROM runs WHERE run_id = ?1 AND org = ?2";
-    let mut statement = connection.prepare_cached(sql)?;
-    statement.query_row((&run.run_id, &run.org), |row| row.get(0)).optional()
+    })
 }
 
 /// Checks the version of a run.
@@ -71,8 +63,9 @@ pub(super) fn expect(
 
 /// Sets the version of a run, for copies.
 pub(super) fn set_version(connection: &Connection, run: &RunKey, version: u64) -> Result<u64> {
-    let sql = "UPDATE runs SET version = ?3 WHERE run_id = ?1 AND org = ?2";
-    execute(connection, sql, (&run.run_id, &run.org, count_to_db(version)))
+    let sql = "UPDATE runs SET version = ? WHERE run_id = ? AND org = ?";
+    let [run_id, org] = key(run);
+    execute(connection, sql, &[Value::Int(count_to_db(version)), run_id, org])
 }
 
 /// Creates a run without a description.
@@ -82,9 +75,8 @@ pub(super) fn begin(
     project: &str,
     at_ms: i64,
 ) -> Result<RunHeader> {
-    let start =
-        RunStart { run: run.clone(), project: project.to_owned(), at_ms, ..RunStart::default() };
-    let id = insert(connection, &start)?;
+    let description = RunDescription { project: project.to_owned(), ..RunDescription::default() };
+    let id = insert(connection, run, &description, at_ms)?;
     Ok(RunHeader {
         id,
         version: 0,
@@ -96,103 +88,67 @@ pub(super) fn begin(
 }
 
 pub(super) fn start(connection: &Connection, start: &RunStart) -> Result<u64> {
-    match stored_description(connection, &start.run)? {
-        None => {
-            let id = insert(connection, start)?;
-            execute(connection, "UPDATE runs SET version = 1 WHERE id = ?1", [id])
-        }
-        Some(stored) => merge(connection, stored, start),
+    let run = &start.run;
+    let sql =
+        format!("SELECT id, {} FROM runs WHERE run_id = ? AND org = ?", list::<RunDescription>(""));
+    let stored = find(connection, &sql, &key(run), |columns| {
+        Ok((next(columns)?, RunDescription::read(columns)?))
+    })?;
+    let Some((id, mut description)) = stored else {
+        let mut description = RunDescription::default();
+        description.merge(start);
+        let id = insert(connection, run, &description, start.at_ms)?;
+        return execute(connection, "UPDATE runs SET version = 1 WHERE id = ?", &[Value::Int(id)]);
+    };
+    let was_experiment = !description.experiment_id().is_empty();
+    description.merge(start);
+    if !was_experiment && !description.experiment_id().is_empty() {
+        usage::take_run(connection, &run.org, id)?;
     }
+    write_search_text(connection, id, description.search_text(&run.run_id))?;
+    let sets = join(names::<RunDescription>().map(|name| format!("{name} = ?")));
+    let sql = format!(
+        "UPDATE runs SET {sets}, experiment_id = ?, arm = ?, version = version + 1,
+            seen_ms = max(seen_ms, ?) WHERE id = ?"
+    );
+    let mut values = values(&description)?;
+    values.extend([Value::Int(start.at_ms), Value::Int(id)]);
+    execute(connection, &sql, &values)
 }
 
-/// Stored description of a run.
-struct RunDescription {
-    id: i64,
-    metadata: Map<String, Value>,
-    agent_name: String,
-    task: String,
+/// Returns the values of a description, its experiment and its arm.
+fn values(description: &RunDescription) -> Result<Vec<Value<'_>>> {
+    let mut values = Vec::new();
+    description.write(&mut values).map_err(conversion)?;
+    values.extend([description.experiment_id(), description.arm()].map(|t| Value::Text(t.into())));
+    Ok(values)
 }
 
-fn stored_description(connection: &Connection, run: &RunKey) -> Result<Option<RunDescription>> {
-    let sql = "SELECT id, metadata, agent_name, task FROM runs WHERE run_id = ?1 AND org = ?2";
-    let mut statement = connection.prepare_cached(sql)?;
-    let stored = statement.query_row((&run.run_id, &run.org), |row| {
-        Ok(RunDescription {
-            id: row.get("id")?,
-            metadata: from_json(row, "metadata")?,
-            agent_name: row.get("agent_name")?,
-            task: row.get("task")?,
-        })
-    });
-    stored.optional()
-}
-
-fn insert(connection: &Connection, start: &RunStart) -> Result<i64> {
-    execute(
-        connection,
-        "INSERT INTO runs (org, run_id, project, started_ms, seen_ms, outcome_class, experiment_id, arm,
-            agent_name, model, framework, codebase, task_profile, parent, key_name, metadata, task)
-         VALUES (:org, :run_id, :project, :at_ms, :at_ms, :unfinished, :experiment_id, :arm,
-            :agent_name, :model, :framework, :codebase, :task_profile, :parent, :key_name, :metadata, :task)",
-        named_params! {
-            ":org": start.run.org, ":run_id": start.run.run_id, ":project": start.project,
-            ":at_ms": start.at_ms, ":unfinished": class_number(OutcomeClass::Unfinished),
-            ":experiment_id": text_value(&start.metadata, EXPERIMENT_KEY), ":arm": text_value(&start.metadata, ARM_KEY),
-            ":agent_name": start.agent_name, ":model": start.model, ":framework": start.framework,
-            ":codebase": start.codebase, ":task_profile": start.task_profile,
-            ":parent": start.parent, ":key_name": start.key_name,
-            ":metadata": to_json(&start.metadata)?, ":task": start.task,
-        },
-    )?;
+fn insert(
+    connection: &Connection,
+    run: &RunKey,
+    description: &RunDescription,
+    at_ms: i64,
+) -> Result<i64> {
+    let places = join(names::<RunDescription>().map(|_| "?"));
+    let sql = format!(
+        "INSERT INTO runs ({}, experiment_id, arm, run_id, org, started_ms, seen_ms, outcome_class)
+         VALUES ({places}, ?, ?, ?, ?, ?, ?, ?)",
+        list::<RunDescription>("")
+    );
+    let mut values = values(description)?;
+    values.extend(key(run));
+    values.extend([at_ms, at_ms, class_number(OutcomeClass::Unfinished)].map(Value::Int));
+    execute(connection, &sql, &values)?;
     let id = connection.last_insert_rowid();
-    write_search_text(connection, id, &start.run.run_id, &start.task, &start.agent_name)?;
+    write_search_text(connection, id, description.search_text(&run.run_id))?;
     Ok(id)
 }
 
-fn merge(connection: &Connection, stored: RunDescription, start: &RunStart) -> Result<u64> {
-    let was_experiment = !text_value(&stored.metadata, EXPERIMENT_KEY).is_empty();
-    let metadata = merge_metadata(stored.metadata, &start.metadata);
-    let experiment_id = text_value(&metadata, EXPERIMENT_KEY);
-    if !was_experiment && !experiment_id.is_empty() {
-        usage::take_run(connection, &start.run.org, stored.id)?;
-    }
-    let or = |new: &str, old: String| if new.is_empty() { old } else { new.to_owned() };
-    let (task, agent_name) =
-        (or(&start.task, stored.task), or(&start.agent_name, stored.agent_name));
-    write_search_text(connection, stored.id, &start.run.run_id, &task, &agent_name)?;
-    execute(
-        connection,
-        "UPDATE runs SET version = version + 1, seen_ms = max(seen_ms, :at_ms), experiment_id = :experiment_id, arm = :arm,
-            project = coalesce(nullif(:project, ''), project), agent_name = :agent_name, task = :task,
-            model = coalesce(nullif(:model, ''), model),
-            framework = coalesce(nullif(:framework, ''), framework),
-            codebase = coalesce(nullif(:codebase, ''), codebase),
-            task_profile = coalesce(nullif(:task_profile, ''), task_profile),
-            parent = coalesce(nullif(:parent, ''), parent),
-            key_name = coalesce(nullif(key_name, ''), :key_name), metadata = :metadata
-         WHERE id = :id",
-        named_params! {
-            ":id": stored.id, ":at_ms": start.at_ms, ":experiment_id": experiment_id,
-            ":arm": text_value(&metadata, ARM_KEY), ":project": start.project, ":agent_name": agent_name,
-            ":task": task, ":model": start.model, ":framework": start.framework,
-            ":codebase": start.codebase, ":task_profile": start.task_profile,
-            ":parent": start.parent, ":key_name": start.key_name,
-            ":metadata": to_json(&metadata)?,
-        },
-    )
-}
-
 /// Updates the text for the search.
-fn write_search_text(
-    connection: &Connection,
-    run: i64,
-    run_id: &str,
-    task: &str,
-    agent_name: &str,
-) -> Result<()> {
-    let text = search_text(run_id, agent_name, task);
-    let sql = "INSERT OR REPLACE INTO run_search (run, text) VALUES (?1, ?2)";
-    execute(connection, sql, (run, text)).map(drop)
+fn write_search_text(connection: &Connection, run: i64, text: String) -> Result<()> {
+    let sql = "INSERT OR REPLACE INTO run_search (run, text) VALUES (?, ?)";
+    execute(connection, sql, &[Value::Int(run), Value::Text(text.into())]).map(drop)
 }
 
 pub(super) fn finish(
@@ -201,11 +157,14 @@ pub(super) fn finish(
     at_ms: i64,
     outcome: &str,
 ) -> Result<u64> {
+    let sql = "UPDATE runs SET version = version + 1, outcome = ?, outcome_class = ?,
+            finished_ms = coalesce(finished_ms, ?), seen_ms = max(seen_ms, ?)
+        WHERE run_id = ? AND org = ?";
     let class = class_number(OutcomeClass::of(Some(outcome)));
-    let sql =
-        "UPDATE runs SET version = version + 1, outcome = ?3, outcome_class = ?4, finished_ms = coalesce(finished_ms, ?5),
-        seen_ms = max(seen_ms, ?5) WHERE run_id = ?1 AND org = ?2";
-    let end = || execute(connection, sql, (&run.run_id, &run.org, outcome, class, at_ms));
+    let mut values = vec![Value::Text(outcome.into())];
+    values.extend([class, at_ms, at_ms].map(Value::Int));
+    values.extend(key(run));
+    let end = || execute(connection, sql, &values);
     match end()? {
         0 => {
             begin(connection, run, "", at_ms)?;
@@ -223,20 +182,27 @@ pub(super) fn delete(connection: &Connection, run: &RunKey) -> Result<u64> {
 }
 
 pub(super) fn expire(connection: &Connection, before_ms: i64, runs_max: u32) -> Result<u64> {
-    let sql = "SELECT org, run_id FROM runs WHERE seen_ms < ?1 ORDER BY seen_ms, id LIMIT ?2";
-    let silent = select(connection, sql, (before_ms, runs_max), |row| {
-        Ok(RunKey { org: row.get(0)?, run_id: row.get(1)? })
+    let sql = "SELECT org, run_id FROM runs WHERE seen_ms < ? ORDER BY seen_ms, id LIMIT ?";
+    let mut silent: Vec<RunKey> = Vec::new();
+    for_each(connection, sql, &[before_ms, runs_max.into()].map(Value::Int), |columns| {
+        silent.push(next(columns)?);
+        Ok(())
     })?;
     silent.iter().map(|run| delete(connection, run)).sum()
 }
 
 fn remove(connection: &Connection, run: &RunKey, header: &RunHeader) -> Result<()> {
-    execute(connection, "DELETE FROM steps WHERE run = ?1", [header.id])?;
     for monitor in header.totals.fired() {
         remove_fired(connection, run, header.started_ms, &monitor)?;
     }
-    execute(connection, "DELETE FROM run_search WHERE run = ?1", [header.id])?;
-    execute(connection, "DELETE FROM runs WHERE id = ?1", [header.id]).map(drop)
+    for sql in [
+        "DELETE FROM steps WHERE run = ?",
+        "DELETE FROM run_search WHERE run = ?",
+        "DELETE FROM runs WHERE id = ?",
+    ] {
+        execute(connection, sql, &[Value::Int(header.id)])?;
+    }
+    Ok(())
 }
 
 /// Removes the run from the list of runs in which the monitor fired.
@@ -246,6 +212,9 @@ pub(super) fn remove_fired(
     started_ms: i64,
     monitor: &str,
 ) -> Result<()> {
-    let sql = "DELETE FROM fired_runs WHERE org = ?1 AND monitor = ?2 AND started_ms = ?3 AND run_id = ?4";
-    execute(connection, sql, (&run.org, monitor, started_ms, &run.run_id)).map(drop)
+    let sql =
+        "DELETE FROM fired_runs WHERE run_id = ? AND org = ? AND monitor = ? AND started_ms = ?";
+    let [run_id, org] = key(run);
+    let values = [run_id, org, Value::Text(monitor.into()), Value::Int(started_ms)];
+    execute(connection, sql, &values).map(drop)
 }

@@ -2,29 +2,36 @@
 
 use rusqlite::{Connection, Result};
 
-use super::{execute, select};
+use super::{execute, for_each};
 use crate::UsageDay;
-use crate::numeric::{count_from_db, day, sum_to_db};
+use crate::numeric::{day, sum_to_db};
 use crate::run_totals::UsageDelta;
+use crate::sql::{Value, next};
 
 const ADD: &str =
-    "INSERT INTO usage (org, day, interventions, steps, tokens) VALUES (?1, ?2, ?3, ?4, ?5)
+    "INSERT INTO usage (org, day, interventions, steps, tokens) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET interventions = interventions + excluded.interventions,
         steps = steps + excluded.steps, tokens = tokens + excluded.tokens";
 
 /// Adds to the usage of a day; negative values subtract.
 pub(super) fn add(connection: &Connection, org: &str, day: i64, used: UsageDelta) -> Result<()> {
-    let [interventions, steps, tokens] = used;
-    execute(connection, ADD, (org, day, interventions, steps, tokens)).map(drop)
+    execute(connection, ADD, &values(org, day, used)).map(drop)
+}
+
+fn values(org: &str, day: i64, [interventions, steps, tokens]: UsageDelta) -> [Value<'_>; 5] {
+    let [day, interventions, steps, tokens] = [day, interventions, steps, tokens].map(Value::Int);
+    [Value::Text(org.into()), day, interventions, steps, tokens]
 }
 
 /// Subtracts all steps of a run that became part of an experiment.
 pub(super) fn take_run(connection: &Connection, org: &str, run: i64) -> Result<()> {
-    let sql = "SELECT at_ms, injected, tokens_total FROM steps WHERE run = ?1";
-    let counted = select(connection, sql, [run], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+    let sql = "SELECT at_ms, injected, tokens_total FROM steps WHERE run = ?";
+    let mut counted: Vec<[i64; 3]> = Vec::new();
+    for_each(connection, sql, &[Value::Int(run)], |columns| {
+        counted.push(next(columns)?);
+        Ok(())
     })?;
-    for (at_ms, injected, tokens) in counted {
+    for [at_ms, injected, tokens] in counted {
         add(connection, org, day(at_ms), [-injected, -1, -tokens])?;
     }
     Ok(())
@@ -33,21 +40,7 @@ pub(super) fn take_run(connection: &Connection, org: &str, run: i64) -> Result<(
 /// Replaces the usage of a day, for copies.
 pub(super) fn set(connection: &Connection, org: &str, day: UsageDay) -> Result<u64> {
     let sql = "INSERT OR REPLACE INTO usage (org, day, interventions, steps, tokens)
-        VALUES (?1, ?2, ?3, ?4, ?5)";
-    let [interventions, steps, tokens] = [day.interventions, day.steps, day.tokens].map(sum_to_db);
-    execute(connection, sql, (org, day.day, interventions, steps, tokens))
-}
-
-pub(super) fn list(connection: &Connection, org: &str, since_day: i64) -> Result<Vec<UsageDay>> {
-    // A day whose steps were all subtracted has no usage.
-    let sql = "SELECT day, interventions, steps, tokens FROM usage
-        WHERE org = ?1 AND day >= ?2 AND steps > 0 ORDER BY day";
-    select(connection, sql, (org, since_day), |row| {
-        Ok(UsageDay {
-            day: row.get(0)?,
-            interventions: count_from_db(row.get(1)?),
-            steps: count_from_db(row.get(2)?),
-            tokens: count_from_db(row.get(3)?),
-        })
-    })
+        VALUES (?, ?, ?, ?, ?)";
+    let used = [day.interventions, day.steps, day.tokens].map(sum_to_db);
+    execute(connection, sql, &values(org, day.day, used))
 }

@@ -1,6 +1,6 @@
 //! What Claude Code sends under the name of one session: the conversation of its agent, and much beside it.
 
-use rb_store::{Scope, Store as _};
+use rb_store::{RunLists as _, Runs as _, Scope};
 use serde_json::{Value, json};
 
 use super::Stage;

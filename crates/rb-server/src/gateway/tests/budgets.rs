@@ -131,9 +131,9 @@ async fn what_was_used_while_the_store_was_away_replaces_nothing() {
     };
     assert_eq!(statuses(&stage, 3).await, [200; 3]);
     stage.restart().await;
-    stage.store.set(super::weak_store::Weakness::Away);
+    stage.store.set_fault(rb_testkit::Fault::Unavailable);
     assert_eq!(statuses(&stage, 1).await, [200], "what is not known does not stop a call");
-    stage.store.set(super::weak_store::Weakness::None);
+    stage.store.set_fault(rb_testkit::Fault::None);
     let after = statuses(&stage, 3).await;
     assert_eq!(after.last(), Some(&429), "the calls before the restart still count: {after:?}");
 }

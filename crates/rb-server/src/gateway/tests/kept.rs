@@ -1,6 +1,6 @@
 //! Conversations that the provider keeps: a request brings only what is new, and goes on from an answer or by a name.
 
-use rb_store::{RunFilter, Scope, Store as _};
+use rb_store::{RunFilter, RunLists as _, Scope};
 use serde_json::{Value, json};
 
 use super::Stage;

@@ -24,21 +24,19 @@ mod streams;
 mod talk;
 /// An upstream that plays from a script.
 mod upstream;
-/// A store that fails when it is told to.
-mod weak_store;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rb_store::{Change, RunKey, StepRow, Store};
+use rb_store::{Change, RunKey, Runs as _, StepRow, Store};
+use rb_testkit::FaultyStore;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use self::client::Got;
 use self::upstream::{Act, Seen, Upstream};
-use self::weak_store::WeakStore;
 use crate::app::{App, Shared};
 use crate::auth::ORG_DEFAULT;
 use crate::config::RawConfig;
@@ -50,7 +48,7 @@ const ARRIVES_WITHIN: Duration = Duration::from_secs(20);
 /// A gateway on a port of its own, its upstream, and its store.
 struct Stage {
     upstream: Upstream,
-    store: Arc<WeakStore>,
+    store: Arc<FaultyStore>,
     raw: RawConfig,
     app: Shared,
     address: SocketAddr,
@@ -74,7 +72,7 @@ impl Stage {
         raw.gateway.openai = upstream.url();
         let dir = tempfile::tempdir().unwrap();
         let address = format!("sqlite:{}", dir.path().join("rb.sqlite").display());
-        let store = WeakStore::new(rb_store::open(&address).await.unwrap());
+        let store = FaultyStore::new(rb_store::open(&address).await.unwrap());
         let app = App::new(raw.clone().check().unwrap(), Arc::clone(&store) as Arc<dyn Store>);
         let app = app.await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -107,7 +105,7 @@ impl Stage {
 
     /// Another node on the same store, until the test ends.
     async fn neighbour(&self) -> SocketAddr {
-        self.store.share();
+        self.store.set_shared(true);
         let store = Arc::clone(&self.store) as Arc<dyn Store>;
         let app = App::new(self.raw.clone().check().unwrap(), store).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

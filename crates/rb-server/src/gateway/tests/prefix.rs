@@ -1,7 +1,7 @@
 //! Guidance arrives after the same call was made several times, stays where it is, and every request begins with the one
 //! before: in bytes, up to the brackets that close a request.
 
-use rb_store::{RunFilter, Scope, Store as _};
+use rb_store::{RunFilter, RunLists as _, Scope};
 use serde_json::{Value, json};
 
 use super::Stage;

@@ -9,11 +9,11 @@ use rb_store::RunKey;
 
 use super::Stage;
 use super::talk::{DIALECTS, Dialect, SIGN, obliging};
-use super::weak_store::Weakness;
 use crate::auth::ORG_DEFAULT;
 use crate::live::Live;
+use rb_testkit::Fault;
 
-const WEAK: [Weakness; 4] = [Weakness::Away, Weakness::Locked, Weakness::Full, Weakness::Panics];
+const WEAK: [Fault; 4] = [Fault::Unavailable, Fault::Locked, Fault::DiskFull, Fault::PanicOnRead];
 /// Far below what a locked store takes, and far above what a busy machine does.
 const SOON: Duration = Duration::from_secs(2);
 
@@ -38,12 +38,12 @@ async fn call(stage: &Stage, dialect: Dialect, run: &str, turns: usize) -> Strin
 async fn a_new_run_goes_through_whatever_the_store_does() {
     for weakness in WEAK {
         let stage = hasty().await;
-        stage.store.set(weakness);
+        stage.store.set_fault(weakness);
         for dialect in DIALECTS {
             let sent = call(&stage, dialect, "new", 2).await;
             assert_eq!(sent, dialect.request("m", &dialect.history(2)), "{weakness:?}");
         }
-        stage.store.set(Weakness::None);
+        stage.store.set_fault(Fault::None);
         call(&stage, Dialect::Chat, "after", 2).await;
         assert_eq!(stage.steps("after").await.len(), 2, "{weakness:?}: it goes on as before");
     }
@@ -51,11 +51,11 @@ async fn a_new_run_goes_through_whatever_the_store_does() {
 
 #[tokio::test]
 async fn a_known_run_is_steered_from_memory_while_the_store_is_away() {
-    for weakness in [Weakness::Away, Weakness::Locked, Weakness::Full] {
+    for weakness in [Fault::Unavailable, Fault::Locked, Fault::DiskFull] {
         for dialect in DIALECTS {
             let stage = hasty().await;
             call(&stage, dialect, "known", 1).await;
-            stage.store.set(weakness);
+            stage.store.set_fault(weakness);
             let mut is_steered = false;
             for turns in 2..10 {
                 is_steered |= call(&stage, dialect, "known", turns).await.contains(SIGN);
@@ -80,11 +80,11 @@ async fn whoever_watches_a_project_hears_of_its_steps() {
 #[tokio::test]
 async fn what_waits_for_a_full_disk_is_stored_once_there_is_room() {
     let stage = Stage::new(obliging).await;
-    stage.store.set(Weakness::Full);
+    stage.store.set_fault(Fault::DiskFull);
     for turns in 0..4 {
         call(&stage, Dialect::Anthropic, "full", turns).await;
     }
-    stage.store.set(Weakness::None);
+    stage.store.set_fault(Fault::None);
     assert_eq!(stage.steps("full").await.len(), 4);
 }
 
@@ -95,10 +95,10 @@ async fn a_run_goes_on_after_a_panic_in_the_middle() {
     stage.app.gateway.settled().await;
     let run = RunKey { org: ORG_DEFAULT.to_owned(), run_id: "shaken".to_owned() };
     stage.app.gateway.conversations.forget(&run);
-    stage.store.set(Weakness::Panics);
+    stage.store.set_fault(Fault::PanicOnRead);
     call(&stage, Dialect::Anthropic, "shaken", 2).await;
     assert!(stage.failed_open() > 0, "it is counted");
-    stage.store.set(Weakness::None);
+    stage.store.set_fault(Fault::None);
     call(&stage, Dialect::Anthropic, "shaken", 3).await;
     let indices: Vec<u32> =
         stage.steps("shaken").await.iter().map(|step| step.step_index).collect();
@@ -122,7 +122,7 @@ async fn an_engine_that_panics_harms_no_call() {
 
 #[tokio::test]
 async fn a_known_key_is_believed_and_an_unknown_one_is_not_refused_for_our_fault() {
-    for weakness in [Weakness::Away, Weakness::Locked] {
+    for weakness in [Fault::Unavailable, Fault::Locked] {
         let stage = hasty().await;
         let key = stage.key().await;
         let dialect = Dialect::Anthropic;
@@ -134,7 +134,7 @@ async fn a_known_key_is_believed_and_an_unknown_one_is_not_refused_for_our_fault
         };
         assert_eq!(ask(&key).await.0, 200);
         assert_eq!(ask("rb_test_other").await.0, 401, "the store knows that it is none");
-        stage.store.set(weakness);
+        stage.store.set_fault(weakness);
         tokio::time::sleep(Duration::from_millis(600)).await; // what was remembered is asked for again
         let (status, _, took) = ask(&key).await;
         assert_eq!(status, 200, "{weakness:?}");
