@@ -1,16 +1,13 @@
-"""What a middleware adds to a model call: ours and the public one, in the same agent, one after the other.
+"""Overhead of the middleware per model call, compared with the public package.
 
-Called with the folders that hold ours and the public package, and with our server. Each is run in a process of its own,
-because both are imported as `reasonblocks`, and both get the same scripted LangChain agent, whose model answers at
-once. The public package cannot work without a server. It is given `rb serve` on this machine, which is what it would be
-used with, and once a server that answers every request at once and does nothing: no server can be quicker. Ours is
-measured without a server, which is how it works unless told otherwise, and with both.
+Arguments: the folder of this package, the folder of the public package, and the `rb` binary. Both packages are imported
+as `reasonblocks`, so each is measured in its own process, with the same scripted LangChain agent. The public package
+needs a server; it is measured with `rb serve` and with an idle server that answers every request at once. This package
+is measured without a server and with both.
 
-Two figures a package. *In the hooks* is the time that passes inside the middleware's hooks, without the model call:
-each hook of a run at its fastest of all rounds, added up and divided by the model calls. The script is the same each
-time, so what differs between rounds is what else the machine does. *The whole agent* is the time of a call with the
-middleware less the time without any, of the fastest rounds: it also holds what LangGraph needs for the nodes that a
-middleware adds, and it is much noisier. All are measured in turns, several times over.
+Two figures per package: *in the hooks* is the time inside the hooks without the model call, each hook at its fastest of
+all rounds, divided by the number of calls. *The whole agent* is the time of a call with the middleware minus the time
+without it, at the fastest round; it includes LangGraph's overhead of the added nodes and is noisier.
 """
 
 from __future__ import annotations
@@ -34,20 +31,20 @@ HOOKS = ("before_agent", "before_model", "wrap_model_call", "after_agent")
 
 
 class Quick(BaseHTTPRequestHandler):
-    """Answers everything at once."""
+    """Responds to every request at once."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
-        """Say that all is well."""
+        """Return an evaluation without fired monitors."""
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         data = b'{"inject": false, "fired": [], "scores": {}, "composite": 0.0, "traces": []}'
         head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n".encode()
         self.wfile.write(head + data)
 
     def log_message(self, *_args: Any) -> None:
-        """Say nothing."""
+        """Disable the request log."""
 
 
 def serve() -> None:
@@ -59,7 +56,7 @@ def serve() -> None:
 
 
 def timed(middleware: Any) -> list[float]:
-    """Note the time inside each hook of a middleware, in order; what the model call takes is left out."""
+    """Record the time inside each hook of a middleware, without the model call."""
     spent: list[float] = []
     kind = type(middleware)
     changed: dict[str, Any] = {}
@@ -163,7 +160,7 @@ def start_rb(rb: str, data: str) -> tuple[subprocess.Popen[bytes], str]:
 
 
 def main(ours: str, public: str, rb: str) -> None:
-    """Measure all and print a table."""
+    """Run the benchmark and print a table."""
     with tempfile.TemporaryDirectory() as data:
         real, real_url = start_rb(rb, data)
         try:
@@ -174,7 +171,7 @@ def main(ours: str, public: str, rb: str) -> None:
 
 
 def measured(path: str, where: str, calls: int) -> dict[str, list[float]]:
-    """Measure a package in a process of its own."""
+    """Measure a package in a subprocess."""
     command = [sys.executable, __file__, "measure", where, str(calls)]
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, check=True)
     figures: dict[str, list[float]] = json.loads(done.stdout.splitlines()[-1])
@@ -182,7 +179,7 @@ def measured(path: str, where: str, calls: int) -> dict[str, list[float]]:
 
 
 def times(theirs: float, ours: float) -> str:
-    """Say how many times as much the public package takes, unless ours is lost in the noise."""
+    """Return the ratio of both packages as text."""
     return f"{theirs / ours:.1f} times" if ours > 0 else "in the noise"
 
 
@@ -194,9 +191,9 @@ def compare(ours: str, public: str, real_url: str) -> None:
     rows = [
         ("public 0.2.5, rb serve", public, real_url),
         ("public 0.2.5, idle server", public, url),
-        ("ours, in the process", ours, ""),
-        ("ours, rb serve", ours, real_url),
-        ("ours, idle server", ours, url),
+        ("this package, in-process", ours, ""),
+        ("this package, rb serve", ours, real_url),
+        ("this package, idle server", ours, url),
     ]
     rounds = PASSES * ROUNDS
     print("the same agent under each package; added to a model call, each hook at its fastest of", rounds, "rounds:\n")

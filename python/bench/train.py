@@ -1,7 +1,7 @@
-"""What the engine sees in an agent's day, for `maturin build --pgo`: the compiler lays out the code after this run.
+"""Training workload for `maturin build --pgo`.
 
-The acts are of the kinds that agents do most, in turns that go well, fail, repeat themselves and come to an end, as
-LangChain hands them over, in a session, and as a whole run for the first suite. Nothing here is measured.
+Runs typical agent steps through LangChain messages, a session and `evaluate_all`: successful, failing and repetitive
+turns, and ends of runs. Nothing is measured.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from reasonblocks import SteeringSession
-from reasonblocks._engine import Follower, answer_of
+from reasonblocks._engine import ConversationCursor, parse_response
 from reasonblocks.monitors.suite import evaluate_all
 
 RUNS = 60
@@ -26,7 +26,7 @@ THOUGHTS = (
     "",
     "I am confident that the issue is in `Cache.get`. All tests pass, so I am done with this part.",
 )
-ACTS: tuple[tuple[str, dict[str, Any]], ...] = (
+ACTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("read_file", {"path": "src/app/session.py", "start_line": 10, "end_line": 80}),
     ("grep", {"pattern": "expires_at", "path": "src"}),
     ("bash", {"command": "cd /repo && python -m pytest tests/test_session.py -x -q 2>&1 | tail -20"}),
@@ -40,7 +40,7 @@ ACTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("update_order", {"order_id": "1234", "items": ["a", "b"], "express": True}),
     ("python", {"code": "import json\nprint(json.load(open('data.json'))['total'])"}),
 )
-ANSWERS = (
+RESULTS = (
     "10: class Session:\n11:     def is_fresh(self):\n12:         return self.expires_at > now()\n" * 6,
     "src/app/session.py:12: return self.expires_at > now()\nsrc/app/cache.py:40: expires_at = None\n",
     "E   TypeError: can't compare offset-naive and offset-aware datetimes\n\n1 failed, 12 passed in 0.42s\n",
@@ -54,19 +54,19 @@ ANSWERS = (
 
 
 def turns(run: int) -> list[tuple[str, str, dict[str, Any], str]]:
-    """One run, short or long: it walks through the acts at its own pace, and a long one begins to repeat itself."""
+    """Return one run, short or long. Every third long run repeats itself in its second half."""
     made = []
     for at in range(LENGTHS[run % 2]):
         step = at if at < LENGTHS[1] // 2 or run % 3 else at % 4
-        tool, args = ACTS[(step * (run % 5 + 1)) % len(ACTS)]
+        tool, args = ACTIONS[(step * (run % 5 + 1)) % len(ACTIONS)]
         thought = f"{THOUGHTS[(step + run) % len(THOUGHTS)]} This is part {step}." * (1 + run % 8)
-        answer = ANSWERS[(step + run // 2) % len(ANSWERS)].replace("12", str(step + 12))
+        answer = RESULTS[(step + run // 2) % len(RESULTS)].replace("12", str(step + 12))
         made.append((thought, tool, {**args, "note": str(step)}, answer))
     return made
 
 
 def messages_of(run: int) -> list[Any]:
-    """The same run as LangChain's messages, by the attributes that are read."""
+    """Return the run as objects with the attributes of LangChain messages."""
     made: list[Any] = [SimpleNamespace(type="human", content="Fix the session expiry.", id="u")]
     for at, (thought, tool, args, answer) in enumerate(turns(run)):
         call = {"name": tool, "args": args, "id": f"c{at}"}
@@ -77,22 +77,22 @@ def messages_of(run: int) -> list[Any]:
     return made
 
 
-def watched(run: int) -> bool:
-    """Let a session watch the run as the middleware does; say whether it was steered."""
-    messages, follower = messages_of(run), Follower()
+def is_steered(run: int) -> bool:
+    """Run a session as the middleware does; return true if it inserted guidance."""
+    messages, cursor = messages_of(run), ConversationCursor()
     with SteeringSession(task="Fix the session expiry.") as session:
         for end in range(1, len(messages) + 1, 2):
-            decision = session.begin(follower.new_steps(messages[:end]), model_id="claude-sonnet-4-5")
-            answer = answer_of(SimpleNamespace(result=messages[end : end + 1]))
-            session.end(decision, answer, latency_ms=900.0)
+            decision = session.begin(cursor.new_steps(messages[:end]), model_id="claude-sonnet-4-5")
+            response = parse_response(SimpleNamespace(result=messages[end : end + 1]))
+            session.end(decision, response, latency_ms=900.0)
     if session.failures:
-        raise SystemExit("the session failed: what was not run is laid out as if nobody needed it")
+        raise SystemExit("the session failed: the profile would be incomplete")
     return any(entry.injections for entry in session.step_log)
 
 
 def main() -> None:
-    """Run all."""
-    steered = sum(watched(run) for run in range(RUNS))
+    """Run the workload."""
+    steered = sum(is_steered(run) for run in range(RUNS))
     for run in range(0, RUNS, 6):
         rows = [
             {"thought": thought, "action": tool, "action_input": str(args), "observation": answer}

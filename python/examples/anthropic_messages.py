@@ -1,4 +1,4 @@
-"""The Anthropic Messages API: wrap the client, keep the loop."""
+"""Anthropic Messages API with the built-in agent loop."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from reasonblocks.integrations.claude_tools import make_claude_tools, run_messag
 
 
 class ScriptedMessages:
-    """Asks the memory five times, then gives up; `anthropic.Anthropic().messages` may stand in its place."""
+    """Queries the memory five times, then gives up. Replace it with `anthropic.Anthropic().messages`."""
 
     def create(self, **request: Any) -> Message:
-        """Answer one call."""
+        """Return the next response."""
         at = sum(message["role"] == "assistant" for message in request["messages"])
         content: list[dict[str, Any]] = [{"type": "text", "text": f"Attempt {at}: what is known of the session?"}]
         if at < 5:
@@ -35,7 +35,7 @@ class ScriptedMessages:
 
 
 class ScriptedClient:
-    """Stands in for `anthropic.Anthropic()`."""
+    """Replacement of `anthropic.Anthropic()`."""
 
     messages = ScriptedMessages()
 

@@ -1,4 +1,4 @@
-"""The Claude Agent SDK: hooks that watch, and steer by what they answer."""
+"""Claude Agent SDK with hooks that monitor and steer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reasonblocks import ReasonBlocks
 
 
 async def main() -> None:
-    """Run the agent; without `transport=` it is the real one."""
+    """Run the agent. Remove `transport=` to run the real one."""
     async with ReasonBlocks().claude_hooks(task="Find where the session expiry is set.") as watch:
         options = ClaudeAgentOptions(hooks=watch.hooks)
         async with ClaudeSDKClient(options, transport=ScriptedClaude(5)) as client:

@@ -1,4 +1,4 @@
-"""Judge recorded steps with the heuristic suite: no server, no key, no framework."""
+"""Evaluate recorded steps with the heuristic suite, without a server, a key or a framework."""
 
 from reasonblocks.monitors.suite import DEFAULT_FIRE_THRESHOLD, DEFAULT_WEIGHTS, evaluate_all
 

@@ -1,4 +1,4 @@
-"""A LangChain agent with one line more: `middleware=[rb.middleware()]`."""
+"""LangChain agent with the ReasonBlocks middleware."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def search(query: str) -> str:
 
 
 class Scripted(GenericFakeChatModel):
-    """A model that says what it is told to say; any chat model may stand in its place."""
+    """A scripted model. Replace it with any chat model."""
 
     def bind_tools(self, tools: Any, **_kwargs: Any) -> Scripted:
-        """Tools are part of the script."""
+        """Return the model: the script contains the tool calls."""
         return self
 
 
 def script() -> Iterator[AIMessage]:
-    """Search for the same thing five times, then give up."""
+    """Repeat the same search five times, then give up."""
     for at in range(5):
         call = {"name": "search", "args": {"query": "session expiry"}, "id": f"call-{at}"}
         yield AIMessage(content=f"Let me search again, attempt {at}.", tool_calls=[call])
@@ -41,6 +41,7 @@ with rb.middleware(agent_name="fixer", task="Find where the session expiry is se
         model=Scripted(messages=script()), tools=[search], system_prompt="You fix bugs.", middleware=[mw]
     )
     agent.invoke({"messages": [{"role": "user", "content": "Where is the session expiry set?"}]})
+    mw.mark_failure(reason="failure: not found")  # without a verdict the outcome is unknown
 
 for entry in mw.step_log:
     print(entry.step, entry.fsm_state, entry.monitors_fired, *entry.intervention_texts)

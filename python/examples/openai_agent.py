@@ -1,4 +1,4 @@
-"""The OpenAI Agents SDK: wrap the model, keep the agent."""
+"""OpenAI Agents SDK with a steered model."""
 
 from __future__ import annotations
 
@@ -22,29 +22,28 @@ def search(query: str) -> str:
 
 
 class Scripted(Model):
-    """Searches five times, then gives up; any model of the SDK may stand in its place."""
+    """Repeats the same search five times, then gives up. Replace it with any model of the SDK."""
 
     model = "gpt-5"
     calls = 0
 
     async def get_response(self, *_args: Any, **_kwargs: Any) -> ModelResponse:
-        """Answer one call."""
+        """Return the next response."""
         at, self.calls = self.calls, self.calls + 1
-        output: list[Any] = []
+        text = f"Let me search again, attempt {at}." if at < 5 else "It is not set anywhere."
+        part = ResponseOutputText(type="output_text", text=text, annotations=[])
+        output: list[Any] = [
+            ResponseOutputMessage(id=f"m{at}", type="message", role="assistant", status="completed", content=[part])
+        ]
         if at < 5:
             arguments = json.dumps({"query": "session expiry"})
-            output = [
+            output.append(
                 ResponseFunctionToolCall(type="function_call", call_id=f"c{at}", name="search", arguments=arguments)
-            ]
-        else:
-            text = ResponseOutputText(type="output_text", text="It is not set anywhere.", annotations=[])
-            output = [
-                ResponseOutputMessage(id="m", type="message", role="assistant", status="completed", content=[text])
-            ]
+            )
         return ModelResponse(output=output, usage=Usage(total_tokens=100), response_id=None)
 
     def stream_response(self, *_args: Any, **_kwargs: Any) -> AsyncIterator[Any]:
-        """Not part of this script."""
+        """Not used by this example."""
         raise NotImplementedError
 
 

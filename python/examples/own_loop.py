@@ -1,4 +1,4 @@
-"""An agent loop of one's own: ask before each model call, tell after it."""
+"""Custom agent loop: `begin_step` before each model call, `end_step` after it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from reasonblocks import ReasonBlocks
 
 
 def call_model(system_prompt: str) -> tuple[str, str]:
-    """Stand in for a model that searches for the same thing until it is told that it does."""
-    told = "[REASONBLOCKS]" in system_prompt
-    return ("I read the settings file instead.", "read_file") if told else ("Let me search again.", "search")
+    """Scripted model: repeats the same search until it receives guidance."""
+    has_guidance = "[REASONBLOCKS]" in system_prompt
+    return ("I read the settings file instead.", "read_file") if has_guidance else ("Let me search again.", "search")
 
 
 rb = ReasonBlocks()

@@ -1,4 +1,4 @@
-"""A scripted stand-in for the Claude Code program: it runs the agent of a script, and asks the hooks as that does."""
+"""Scripted transport of the Claude Agent SDK: plays an agent and calls its hooks."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from claude_agent_sdk import Transport
 
 
 class ScriptedClaude(Transport):
-    """Calls a tool `count` times, then says that it is done. `told` is what the hooks told the model."""
+    """Calls a tool `count` times, then finishes. `hook_replies` records the replies of the hooks."""
 
     def __init__(self, count: int, *, thought: str = "Let me search again") -> None:
         self.count = count
         self.thought = thought
-        self.told: list[tuple[str, dict[str, Any]]] = []
+        self.hook_replies: list[tuple[str, dict[str, Any]]] = []
         self._out: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
         self._hooks: dict[str, list[str]] = {}
         self._answers: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._task: asyncio.Task[None] | None = None
 
     async def connect(self) -> None:
-        """Nothing to connect to."""
+        """Do nothing."""
 
     def is_ready(self) -> bool:
-        """Always."""
+        """Return true."""
         return True
 
     async def end_input(self) -> None:
-        """The prompt was given."""
+        """Do nothing."""
 
     async def close(self) -> None:
         """End the stream."""
         await self._out.put(None)
 
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
-        """Give what the program prints."""
+        """Yield the messages of the agent."""
         while (message := await self._out.get()) is not None:
             yield message
 
     async def write(self, data: str) -> None:
-        """Take what the SDK sends: the hooks, answers of hooks, and the prompt."""
+        """Handle a message of the SDK: hooks, hook replies and the prompt."""
         message = json.loads(data)
         if message["type"] == "control_request":
             for event, matchers in (message["request"].get("hooks") or {}).items():
@@ -65,7 +65,7 @@ class ScriptedClaude(Transport):
             request["tool_use_id"] = about.get("tool_use_id")
             await self._out.put({"type": "control_request", "request_id": request_id, "request": request})
             answer = await self._answers[request_id]
-        self.told.append((event, answer))
+        self.hook_replies.append((event, answer))
         return answer
 
     async def _say(self, *content: dict[str, Any]) -> None:

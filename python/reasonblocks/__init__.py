@@ -1,6 +1,6 @@
-"""ReasonBlocks: watches an LLM agent step by step and steers it back while it is still running.
+"""ReasonBlocks monitors an LLM agent step by step and steers it while it is running.
 
-Importing this needs nothing but itself. What belongs to a framework is loaded when it is first asked for.
+Importing the package imports no framework. Names that need one are loaded on first access.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ __all__ = [
     "similarity",
 ]
 
-_LATER = {
+_LAZY = {
     "ReasonBlocksMiddleware": "reasonblocks.middleware",
     "TokenSavingMiddleware": "reasonblocks.token_saving",
     "TokenSavingStats": "reasonblocks.token_saving",
@@ -69,6 +69,6 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _LAZY:
         raise AttributeError(f"module 'reasonblocks' has no attribute {name!r}")
-    return getattr(importlib.import_module(_LATER[name]), name)
+    return getattr(importlib.import_module(_LAZY[name]), name)

@@ -5,151 +5,121 @@ The engine of ReasonBlocks.
 from _typeshed import SupportsGetItem
 from typing import Final, SupportsFloat, SupportsIndex, final
 
-__all__ = ["DEFAULT_FIRE_THRESHOLD", "VERSION", "Answer", "Ask", "Follower", "Plan", "Query", "Reading", "Rules", "Run", "Step", "StepLogEntry", "TextIndex", "answer_of", "compress_tool_output", "embed", "heuristic_scores", "monitors", "profile_weights", "render_pattern", "score_step", "similarity"]
+__all__ = ["DEFAULT_FIRE_THRESHOLD", "VERSION", "ConversationCursor", "Plan", "PreCall", "Query", "Reading", "Response", "Rules", "Run", "Step", "StepLogEntry", "TextIndex", "Turn", "compress_tool_output", "embed", "heuristic_scores", "monitors", "parse_response", "profile_weights", "render_pattern", "score_step", "similarity"]
 
 DEFAULT_FIRE_THRESHOLD: Final[float]
 """
-A score at or above this fires.
+Default score at or above which a monitor fires.
 """
 
 VERSION: Final[str]
 """
-The version of the engine and of the package.
+Version of the engine and of the package.
 """
 
 @final
-class Answer:
+class ConversationCursor:
     """
-    What a model answered.
+    Read position in a growing list of messages. Returns each turn once.
     """
-    def __eq__(self, value: object, /) -> bool: ...
-    def __ne__(self, value: object, /) -> bool: ...
-    def __new__(cls, /, tool_calls: SupportsGetItem[int, str] = ..., words: str | None = None, tokens: SupportsIndex = 0, input_tokens: SupportsIndex = 0, output_tokens: SupportsIndex = 0, cache_read_tokens: SupportsIndex = 0) -> Answer: ...
-    def __repr__(self, /) -> str: ...
-    @property
-    def cache_read_tokens(self, /) -> int:
+    def __new__(cls, /) -> ConversationCursor: ...
+    @staticmethod
+    def all_steps(messages: "object") -> "list[Step]":
         """
-        Tokens read from the provider's cache, where known.
+        Returns the steps of the whole conversation.
         """
-    @property
-    def input_tokens(self, /) -> int:
-        """
-        Tokens read, where known.
-        """
-    @property
-    def output_tokens(self, /) -> int:
-        """
-        Tokens written, where known.
-        """
-    @property
-    def tokens(self, /) -> int:
-        """
-        Tokens in all.
-        """
-    @property
-    def tool_calls(self, /) -> list[str]:
-        """
-        The tools it asked for.
-        """
-    @property
-    def words(self, /) -> str | None:
-        """
-        Its words, where it asked for none.
-        """
-
-@final
-class Ask:
-    """
-    What the engine wants before the next model call.
-    """
-    @property
-    def call(self, /) -> int:
-        """
-        The model call this is for, counted from 0.
-        """
-    @property
-    def composite(self, /) -> float:
-        """
-        The weighted sum of the scores.
-        """
-    @property
-    def difficulty(self, /) -> float | None:
-        """
-        How hard the newest thought looked; `None` where a step had none.
-        """
-    @property
-    def fired(self, /) -> list[str]:
-        """
-        The names of the monitors that fired.
-        """
-    @property
-    def queries(self, /) -> list[Query]:
-        """
-        What to look up; mostly empty.
-        """
-    @property
-    def readings(self, /) -> list[Reading]:
-        """
-        What each monitor reads.
-        """
-    @property
-    def state(self, /) -> str:
-        """
-        The state the run is in.
-        """
-
-@final
-class Follower:
-    """
-    Knows how far a conversation was read. Reads each turn once, however long the conversation is.
-    """
-    def __new__(cls, /) -> Follower: ...
     def new_steps(self, /, messages: "object") -> "list[Step]":
         """
-        The steps since the last look. At the first look these are the turns since the user spoke last: earlier ones
+        Returns the steps since the previous call. The first call starts after the last user message: earlier turns
         belong to earlier runs.
         """
 
 @final
 class Plan:
     """
-    What to do with the next model call.
+    Decision on the next model call.
     """
+    @property
+    def fired(self, /) -> list[str]:
+        """
+        Names of the monitors that fired. Not available after `Run.record`.
+        """
     @property
     def fragment(self, /) -> str | None:
         """
-        The text to put into the request, first line `[REASONBLOCKS]`, if any is due.
+        Guidance to insert into the request; its first line is `[REASONBLOCKS]`.
         """
     @property
     def route(self, /) -> str | None:
         """
-        The model that should take the call instead of the one asked for.
+        Model to call instead of the requested one.
         """
     @property
     def state(self, /) -> str:
         """
-        The state the run is in.
+        State of the run.
         """
     @property
     def stop(self, /) -> str | None:
         """
-        Why the run should end, if it should.
+        Reason for ending the run, if it should end.
+        """
+
+@final
+class PreCall:
+    """
+    Assessment of the newest steps, and the lookups to make before the next model call.
+    """
+    @property
+    def call(self, /) -> int:
+        """
+        Index of the model call, from 0.
+        """
+    @property
+    def composite(self, /) -> float:
+        """
+        Weighted sum of the scores.
+        """
+    @property
+    def difficulty(self, /) -> float | None:
+        """
+        Difficulty of the newest thought, from 0 to 1; `None` without a thought.
+        """
+    @property
+    def fired(self, /) -> list[str]:
+        """
+        Names of the monitors that fired.
+        """
+    @property
+    def queries(self, /) -> list[Query]:
+        """
+        Pattern lookups to make before `Run.plan`.
+        """
+    @property
+    def readings(self, /) -> list[Reading]:
+        """
+        Score of each monitor.
+        """
+    @property
+    def state(self, /) -> str:
+        """
+        State of the run.
         """
 
 @final
 class Query:
     """
-    Something to look up.
+    A pattern lookup.
     """
     @property
     def context(self, /) -> str:
         """
-        What the agent thought last; empty for E3.
+        Newest thoughts of the agent; empty for E3.
         """
     @property
     def failure_type(self, /) -> str | None:
         """
-        The kind of failure to look for; only E2 has one.
+        Failure type to match; set for E2 only.
         """
     @property
     def tier(self, /) -> str:
@@ -159,44 +129,44 @@ class Query:
     @property
     def top_k(self, /) -> int:
         """
-        At most this many patterns.
+        Maximum number of patterns.
         """
 
 @final
 class Reading:
     """
-    What one monitor reads.
+    Score of one monitor.
     """
     def __repr__(self, /) -> str: ...
     @property
     def advice(self, /) -> str | None:
         """
-        What to tell the agent, if it fired.
+        Advice for the agent, if the monitor fired.
         """
     @property
     def failure_type(self, /) -> str:
         """
-        The kind of failure it is a sign of.
+        Failure type that the monitor detects.
         """
     @property
     def fired(self, /) -> bool:
         """
-        The score reached the threshold.
+        True if the score reached the threshold.
         """
     @property
     def monitor(self, /) -> str:
         """
-        Its name.
+        Name of the monitor.
         """
     @property
     def score(self, /) -> float:
         """
-        From 0 (healthy) to 1 (worst).
+        Score from 0 (healthy) to 1 (worst).
         """
     @property
     def steps(self, /) -> list[int]:
         """
-        The steps behind it.
+        Indices of the steps that the score is based on.
         """
     @property
     def suite(self, /) -> str:
@@ -205,52 +175,94 @@ class Reading:
         """
 
 @final
+class Response:
+    """
+    A model response, reduced to the fields that a run records.
+    """
+    def __eq__(self, value: object, /) -> bool: ...
+    def __ne__(self, value: object, /) -> bool: ...
+    def __new__(cls, /, tool_calls: SupportsGetItem[int, str] = ..., final_text: str | None = None, tokens: SupportsIndex = 0, input_tokens: SupportsIndex = 0, output_tokens: SupportsIndex = 0, cache_read_tokens: SupportsIndex = 0) -> Response: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def cache_read_tokens(self, /) -> int:
+        """
+        Input tokens read from the provider's prompt cache; 0 if unknown.
+        """
+    @property
+    def final_text(self, /) -> str | None:
+        """
+        Text of a response without tool calls; `None` if the model called a tool.
+        """
+    @property
+    def input_tokens(self, /) -> int:
+        """
+        Input tokens; 0 if unknown.
+        """
+    @property
+    def output_tokens(self, /) -> int:
+        """
+        Output tokens; 0 if unknown.
+        """
+    @property
+    def tokens(self, /) -> int:
+        """
+        Total tokens.
+        """
+    @property
+    def tool_calls(self, /) -> list[str]:
+        """
+        Names of the tools that the model called.
+        """
+
+@final
 class Rules:
     """
-    The rules runs are judged by: checked once, shared by any number of runs.
+    Validated engine configuration, shared by any number of runs.
     """
     def __new__(cls, /, *, suite: str = "both", task_profile: str = "coding", weights: dict[str, SupportsFloat | SupportsIndex] | None = None, fire_threshold: SupportsFloat | SupportsIndex | None = None, fsm: dict[str, SupportsFloat | SupportsIndex] | None = None, gate: dict[str, SupportsFloat | SupportsIndex] | None = None, routing: dict[str, str] | None = None, token_budget: SupportsIndex | None = None, enforce_token_budget: bool = False) -> Rules: ...
     @property
     def notes(self, /) -> list[str]:
         """
-        What was not taken as it was given, one sentence each.
+        Warnings about settings that were ignored or adjusted.
         """
 
 @final
 class Run:
     """
-    One watched run.
+    One monitored run.
     """
     def __new__(cls, /, rules: Rules, task: str | None = None) -> Run: ...
-    def before_model(self, /, steps: "list[Step]", verdict: "dict[str, object] | None" = None) -> Ask:
+    def before_model(self, /, steps: "list[Step]", verdict: "dict[str, object] | None" = None) -> PreCall:
         """
-        First stage: takes the steps since the last model call, and a server's verdict on them, if there is one.
+        First stage: observes the steps since the last model call. `verdict` is a server's evaluation of them and
+        replaces the local one.
         """
     @property
     def budget_used(self, /) -> float:
         """
-        The share of the token budget that is used; 0 without a budget.
+        Used share of the token budget; 0 without a budget.
         """
     def decide(self, /, steps: "list[Step]", model_id: str = "") -> Plan:
         """
-        Both stages at once, for a host that looks nothing up and asks no server.
+        First and second stage in one call, without pattern lookups and without a server.
         """
     def finish(self, /) -> "dict[str, object]":
         """
-        Last stage: the run is over. Gives what it came to, in numbers.
+        Ends the run and returns its totals.
         """
-    def plan(self, /, ask: Ask, found: "dict[str, object] | None" = None, model_id: str = "") -> Plan:
+    def plan(self, /, pre_call: PreCall, found: "dict[str, object] | None" = None, model_id: str = "") -> Plan:
         """
-        Second stage: takes what was found for `Ask.queries`, tier by tier, and the model about to be called.
+        Second stage: decides on the call. `found` holds the results of `PreCall.queries` by tier, `model_id` the model
+        about to be called.
         """
-    def record(self, /, plan: Plan, answer: Answer | None = None, timestamp: SupportsFloat | SupportsIndex = 0.0, model_id: str | None = None, latency_ms: SupportsFloat | SupportsIndex = 0.0) -> StepLogEntry:
+    def record(self, /, plan: Plan, response: Response | None = None, timestamp: SupportsFloat | SupportsIndex = 0.0, model_id: str | None = None, latency_ms: SupportsFloat | SupportsIndex = 0.0) -> StepLogEntry:
         """
-        Third stage, after the model has answered: what was planned has happened and counts.
+        Third stage, after the model call: counts the planned guidance as shown.
         """
     @property
     def state(self, /) -> str:
         """
-        Where the run is: INIT, FAST, NORMAL, SLOW, SKIP or END.
+        State of the run: INIT, FAST, NORMAL, SLOW, SKIP or END.
         """
     @property
     def tokens(self, /) -> int:
@@ -261,210 +273,238 @@ class Run:
 @final
 class Step:
     """
-    One turn of the agent: what it thought, what it did, and what came back.
+    One step of an agent: a thought, a tool call and its result.
 
-    `action_input` may be a text or anything else that JSON can hold; the form is kept.
+    `action_input` is a string or any JSON-serialisable value.
     """
     def __new__(cls, /, thought: str | None = None, action: str | None = None, action_input: "object" = None, observation: str | None = None, is_error: bool = False, user_input: str | None = None) -> Step: ...
     def __repr__(self, /) -> str: ...
     @property
     def action(self, /) -> str | None:
         """
-        The tool that was called; `None` when there was no call.
+        Name of the called tool; `None` without a call.
         """
     @property
     def action_input(self, /) -> str:
         """
-        The tool's argument as text; empty when there is none.
+        Argument of the tool call as text; empty without a call.
         """
     @property
     def is_error(self, /) -> bool:
         """
-        The host says that the call failed.
+        True if the tool call failed.
         """
     @property
     def observation(self, /) -> str:
         """
-        What came back from the tool.
+        Result of the tool call.
         """
     @property
     def thought(self, /) -> str:
         """
-        The model's visible text.
+        Visible text and reasoning of the model.
         """
     @property
     def user_input(self, /) -> str:
         """
-        What a person said to the agent just before.
+        User message that preceded the step.
         """
 
 @final
 class StepLogEntry:
     """
-    One completed model call and what led to it.
+    One completed model call: state, scores, injected guidance and token counts.
     """
     def __repr__(self, /) -> str: ...
     def as_dict(self, /) -> "dict[str, object]":
         """
-        The entry as a dictionary; what is not there is left out.
+        Returns the entry as a dictionary without absent fields.
         """
     @property
     def cache_read_tokens(self, /) -> int:
         """
-        Tokens read from the provider's cache, where known.
+        Input tokens read from the provider's prompt cache; 0 if unknown.
         """
     @property
     def composite(self, /) -> float:
         """
-        The weighted sum of the monitors' scores.
+        Weighted sum of the monitor scores.
         """
     @property
     def difficulty(self, /) -> float | None:
         """
-        How hard the last thought looked; `None` where there was none.
+        Difficulty of the last thought, from 0 to 1; `None` without a thought.
         """
     @property
     def failure_type(self, /) -> str | None:
         """
-        The kind of failure the most serious of them is a sign of.
+        Failure type of the most serious fired monitor.
         """
     @property
     def fsm_state(self, /) -> str:
         """
-        The state the call was made in.
+        State of the run at the time of the call.
         """
     @property
     def injection_sources(self, /) -> list[str]:
         """
-        Where each comes from: `monitor`, `budget`, `e1`, `e2` or `e3`.
+        Source of each injected item: `monitor`, `budget`, `e1`, `e2` or `e3`.
         """
     @property
     def injections(self, /) -> list[str]:
         """
-        A short form of each injected piece of guidance.
+        Short form of each injected item.
         """
     @property
     def input_tokens(self, /) -> int:
         """
-        Tokens read, where known.
+        Input tokens; 0 if unknown.
         """
     @property
     def intervention_texts(self, /) -> list[str]:
         """
-        The full advice texts that were shown.
+        Full texts of the injected advice.
         """
     @property
     def latency_ms(self, /) -> float:
         """
-        How long the call took.
+        Duration of the call in milliseconds.
         """
     @property
     def model_id(self, /) -> str:
         """
-        The model that took the call.
+        Model that was called.
         """
     @property
     def monitors_fired(self, /) -> list[str]:
         """
-        The monitors that fired on the steps before the call.
+        Monitors that fired on the steps before the call.
         """
     @property
     def output_tokens(self, /) -> int:
         """
-        Tokens written, where known.
+        Output tokens; 0 if unknown.
         """
     @property
     def skipped_reason(self, /) -> str | None:
         """
-        Why look-ups were left out, if they were.
+        Reason for skipping pattern lookups.
         """
     @property
     def step(self, /) -> int:
         """
-        The model call, counted from 0.
+        Index of the model call, from 0.
         """
     @property
     def thought_preview(self, /) -> str:
         """
-        The beginning of the last thought.
+        First characters of the last thought.
         """
     @property
     def timestamp(self, /) -> float:
         """
-        When, in seconds since 1970.
+        Unix time in seconds.
         """
     @property
     def tokens(self, /) -> int:
         """
-        Everything the call is counted with.
+        Total tokens of the call.
         """
     @property
     def tool_calls(self, /) -> list[str]:
         """
-        The tools the model asked for.
+        Tools that the model called.
         """
 
 @final
 class TextIndex:
     """
-    Texts that are found by meaning.
+    Index of texts for similarity search.
     """
     def __len__(self, /) -> int: ...
     def __new__(cls, /) -> TextIndex: ...
     def insert(self, /, id: SupportsIndex, text: str) -> None:
         """
-        Adds a text, or replaces the one of that number.
+        Adds a text, or replaces the text with this id.
         """
     def remove(self, /, id: SupportsIndex) -> bool:
         """
-        Forgets a text; false if there was none.
+        Removes a text; returns false if the id is unknown.
         """
     def search(self, /, query: str, *, top_k: SupportsIndex = 5, score_threshold: SupportsFloat | SupportsIndex = 0.25) -> list[tuple[int, float]]:
         """
-        The nearest texts with a similarity of at least `score_threshold`, the best first: numbers and similarities.
+        Returns ids and similarities of the nearest texts with at least `score_threshold`, best first.
         """
 
-def answer_of(response: "object") -> Answer | None:
+@final
+class Turn:
     """
-    What a model answered: a response of LangChain's, or one message. `None` where no message of a model is in it.
+    A model response whose tool calls wait for their results.
+
+    `calls` holds a tuple `(call_id, tool, argument)` for each tool call.
     """
+    def __new__(cls, /, text: str | None = None, calls: "list[tuple[str, str, object]]" = ...) -> Turn: ...
+    def __repr__(self, /) -> str: ...
+    def steps(self, /, results: "dict[str, tuple[str, bool]] | None" = None, user_input: str | None = None) -> "list[Step]":
+        """
+        Returns one step per tool call, or one step for a response without calls.
+
+        `results` maps a call id to the text of its result and whether it is an error. The text of the response and
+        `user_input` belong to the first step.
+        """
+    @property
+    def text(self, /) -> str:
+        """
+        Text of the response.
+        """
+    @property
+    def tools(self, /) -> list[str]:
+        """
+        Names of the called tools.
+        """
 
 def compress_tool_output(content: str, *, threshold_chars: SupportsIndex = 1800, head_chars: SupportsIndex = 900, tail_chars: SupportsIndex = 700) -> str:
     """
-    The text with its middle replaced by a note, if it is longer than `threshold_chars` and the cut makes it shorter.
+    Replaces the middle of a text longer than `threshold_chars` with a note, if that makes it shorter.
     """
 
 def embed(text: str) -> list[float]:
     """
-    The direction of a text: 256 numbers of length 1, or all zeros for a text that says nothing.
+    Returns the embedding of a text: a unit vector of 256 numbers, or all zeros for a text without known words.
     """
 
 def heuristic_scores(steps: "object", *, cap: SupportsIndex = 5, budget: SupportsIndex = 20, window: SupportsIndex = 5, min_total: SupportsIndex = 8) -> tuple[float, float, float, float, float, float]:
     """
-    What `streak`, `call_count`, `edit_revert`, `test_repeat`, `diversity` and `hedge` read after the last step.
+    Returns the scores of `streak`, `call_count`, `edit_revert`, `test_repeat`, `diversity` and `hedge` after the last
+    step.
     """
 
 def monitors() -> list[tuple[str, str, str]]:
     """
-    Every monitor: its name, its suite, and one sentence about it.
+    Returns the name, the suite and a one-sentence summary of every monitor.
+    """
+
+def parse_response(response: "object") -> Response | None:
+    """
+    Returns the response in a LangChain `ModelResponse` or message; `None` without a model message.
     """
 
 def profile_weights(task_profile: str) -> list[tuple[str, float]]:
     """
-    The weights of a built-in profile: `coding`, `pr_review` or `qa`.
+    Returns the monitor weights of a built-in profile: `coding`, `pr_review` or `qa`.
     """
 
 def render_pattern(tier: str, model: str, fields: "dict[str, object]") -> str:
     """
-    One pattern as a model of that name reads it.
+    Renders a pattern for the family of the given model.
     """
 
 def score_step(text: str) -> float:
     """
-    How hard a thought looks, from 0 (easy) to 1 (hard).
+    Returns the difficulty of a thought, from 0 (easy) to 1 (hard).
     """
 
 def similarity(a: str, b: str) -> float:
     """
-    How alike two texts are, from 0 to 1; at 0.8 and above they say nearly the same.
+    Returns the similarity of two texts, from 0 to 1; 0.8 and above means nearly the same.
     """

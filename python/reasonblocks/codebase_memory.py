@@ -1,4 +1,4 @@
-"""What agents found out about a codebase, kept for the next run: on a server, or in this process."""
+"""Findings of agents about a codebase, stored for later runs: on a server, or in this process."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from reasonblocks._engine import TextIndex
 from reasonblocks.server import Server
 from reasonblocks.settings import resolved_base_url
 
-CONTENT_CHARS_MAX = 8_000
-QUERY_CHARS_MAX = 2_000
-PATHS_MAX = 1_024
+MAX_CONTENT_CHARS = 8_000
+MAX_QUERY_CHARS = 2_000
+MAX_PATHS = 1_024
 
 Finding = dict[str, Any]
 
@@ -24,15 +24,15 @@ Finding = dict[str, Any]
 class _Store(Protocol):
     def store(self, finding: Finding) -> str | None: ...
     def search(self, query: str, top_k: int, score_threshold: float) -> list[Finding]: ...
-    def everything(self) -> list[Finding]: ...
+    def list_all(self) -> list[Finding]: ...
     def invalidate(self, paths: list[str]) -> int: ...
     def clear(self) -> bool: ...
 
 
 class CodebaseMemory:
-    """Findings about one codebase, found again by meaning.
+    """Findings about one codebase, with similarity search.
 
-    With `base_url` they are on a server. Without, they are here: in memory, or in a file of JSON lines at `path`.
+    With `base_url` they are stored on a server; otherwise in memory, or in a file of JSON lines at `path`.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class CodebaseMemory:
         path: str | Path | None = None,
     ) -> None:
         if not codebase_id:
-            raise ValueError("`codebase_id` names the codebase; it must not be empty")
+            raise ValueError("`codebase_id` must not be empty")
         self.codebase_id = codebase_id
         url = None if path is not None else resolved_base_url(base_url)
         self._server = Server(api_key, url, timeout=timeout) if url else None
@@ -56,7 +56,7 @@ class CodebaseMemory:
             self._store = _LocalStore(Path(path) if path is not None else None)
 
     def __repr__(self) -> str:
-        return f"CodebaseMemory({self.codebase_id!r}, {self._server or 'in this process'})"
+        return f"CodebaseMemory({self.codebase_id!r}, {self._server or 'in-process'})"
 
     def __enter__(self) -> CodebaseMemory:
         return self
@@ -74,11 +74,11 @@ class CodebaseMemory:
         finding_type: str = "note",
         metadata: Mapping[str, Any] | None = None,
     ) -> str | None:
-        """Keep a finding and give its id; nothing for a blank one, or if the server did not take it."""
+        """Store a finding and return its id; `None` for a blank one or on failure."""
         if not content.strip():
             return None
         finding: Finding = {
-            "content": content[:CONTENT_CHARS_MAX],
+            "content": content[:MAX_CONTENT_CHARS],
             "file_path": file_path[:512],
             "finding_type": finding_type[:64],
         }
@@ -87,7 +87,7 @@ class CodebaseMemory:
         return self._store.store(finding)
 
     def store_many(self, findings: Iterable[Mapping[str, Any]]) -> int:
-        """Keep several findings, and say how many were taken."""
+        """Store several findings and return the number of stored ones."""
         allowed = ("file_path", "finding_type", "metadata")
         stored = (
             self.store(str(finding.get("content", "")), **{name: finding[name] for name in allowed if name in finding})
@@ -96,14 +96,14 @@ class CodebaseMemory:
         return sum(finding_id is not None for finding_id in stored)
 
     def recall(self, query: str, *, top_k: int = 5, score_threshold: float = 0.25) -> list[Finding]:
-        """Give the findings nearest in meaning, the best first, each with its `score`."""
+        """Return the most similar findings, best first, each with its `score`."""
         if not query.strip():
             return []
         top_k, score_threshold = min(max(top_k, 1), 50), min(max(score_threshold, 0.0), 1.0)
-        return self._store.search(query[:QUERY_CHARS_MAX], top_k, score_threshold)
+        return self._store.search(query[:MAX_QUERY_CHARS], top_k, score_threshold)
 
     def format_recall(self, query: str, *, top_k: int = 5, score_threshold: float = 0.25, max_len: int = 300) -> str:
-        """Give the findings as a short list for a model to read."""
+        """Return the most similar findings as a text for a model."""
         found = self.recall(query, top_k=top_k, score_threshold=score_threshold)
         if not found:
             return "No stored findings are close to this."
@@ -116,21 +116,21 @@ class CodebaseMemory:
         return "\n".join(lines)
 
     def list_all(self) -> list[Finding]:
-        """Give every finding."""
-        return self._store.everything()
+        """Return every finding."""
+        return self._store.list_all()
 
     def invalidate(self, file_paths: Sequence[str]) -> int:
-        """Forget the findings about these files, and say how many there were."""
+        """Delete the findings about these files and return their number."""
         paths = [path for path in file_paths if path]
-        chunks = [paths[at : at + PATHS_MAX] for at in range(0, len(paths), PATHS_MAX)]
+        chunks = [paths[at : at + MAX_PATHS] for at in range(0, len(paths), MAX_PATHS)]
         return sum(self._store.invalidate(chunk) for chunk in chunks)
 
     def clear(self) -> bool:
-        """Forget everything."""
+        """Delete all findings."""
         return self._store.clear()
 
     def coverage_for(self, file_paths: Sequence[str]) -> float:
-        """Give the share of these files about which something is stored."""
+        """Return the share of these files with at least one finding."""
         if not file_paths:
             return 1.0
         known = {str(finding.get("file_path") or "") for finding in self.list_all()} - {""}
@@ -156,7 +156,7 @@ class _ServerStore:
         body = {"query": query, "top_k": top_k, "score_threshold": score_threshold}
         return _list_in(self._server.findings("POST", self._id, "/search", body), "results")
 
-    def everything(self) -> list[Finding]:
+    def list_all(self) -> list[Finding]:
         return _list_in(self._server.findings("GET", self._id), "findings")
 
     def invalidate(self, paths: list[str]) -> int:
@@ -170,7 +170,7 @@ class _ServerStore:
 
 
 class _LocalStore:
-    """Findings in this process; with a file, each one is a line of it."""
+    """Findings in memory, optionally backed by a file of JSON lines."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -203,28 +203,28 @@ class _LocalStore:
             hits = self._index.search(query, top_k=top_k, score_threshold=score_threshold)
             return [{**self._findings[at], "score": round(score, 4)} for at, score in hits]
 
-    def everything(self) -> list[Finding]:
+    def list_all(self) -> list[Finding]:
         with self._lock:
             return [dict(finding) for finding in self._findings.values()]
 
     def invalidate(self, paths: list[str]) -> int:
-        return self._forget(lambda finding: finding.get("file_path") in paths)
+        return self._delete(lambda finding: finding.get("file_path") in paths)
 
     def clear(self) -> bool:
-        self._forget(lambda _finding: True)
+        self._delete(lambda _finding: True)
         return True
 
-    def _forget(self, is_meant: Any) -> int:
+    def _delete(self, matches: Any) -> int:
         with self._lock:
-            gone = [at for at, finding in self._findings.items() if is_meant(finding)]
+            gone = [at for at, finding in self._findings.items() if matches(finding)]
             for at in gone:
                 self._index.remove(at)
                 del self._findings[at]
             if self._path is not None and gone:
                 lines = [json.dumps(f, ensure_ascii=False, default=str) + "\n" for f in self._findings.values()]
-                beside = self._path.with_suffix(".new")
-                beside.write_text("".join(lines), encoding="utf-8")
-                beside.replace(self._path)
+                new_file = self._path.with_suffix(".new")
+                new_file.write_text("".join(lines), encoding="utf-8")
+                new_file.replace(self._path)
             return len(gone)
 
 

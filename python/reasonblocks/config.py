@@ -1,4 +1,4 @@
-"""One object that says what is on, and the middleware that follows from it."""
+"""Configuration object with feature switches, and the middleware list it results in."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reasonblocks.client import Placement, ReasonBlocks
+from reasonblocks.client import ReasonBlocks
 from reasonblocks.server import Server
+from reasonblocks.types import Placement
 
 if TYPE_CHECKING:
     from langchain.agents.middleware.types import AgentMiddleware
@@ -17,18 +18,18 @@ Signals = Callable[[Sequence[Mapping[str, Any]]], Mapping[str, float]]
 
 @dataclass
 class ReasonBlocksConfig:
-    """What is on, and how it is set."""
+    """Feature switches and their settings."""
 
     enable_e1: bool = True
-    """Look up what helped in a situation like this one."""
+    """Look up patterns for similar situations."""
     enable_e2: bool = True
-    """Look up what helps against the kind of failure that shows."""
+    """Look up patterns for the detected failure type."""
     enable_e3: bool = True
-    """Give the standing rules with the first call."""
+    """Insert the standing rules into the first call."""
     enable_monitor_steering: bool = True
-    """Let the monitors watch and speak."""
+    """Monitor the steps and insert advice."""
     enable_token_saving: bool = True
-    """Cut old tool output, and suggest an end to a run that repeats itself."""
+    """Truncate old tool output, and ask a repetitive run for its answer."""
 
     e1_top_k: int = 1
     e2_top_k: int = 2
@@ -42,19 +43,19 @@ class ReasonBlocksConfig:
     ts_enable_early_exit: bool = True
     ts_early_exit_min_call_index: int = 40
     ts_signals_fn: Signals | None = None
-    """Where the signals for the early exit come from; the engine's own heuristic suite, if this is not set."""
+    """Source of the early-exit signals; the heuristic suite by default."""
 
     monitor_task_profile: str = "coding"
-    """Which weights: `coding`, `pr_review`, `qa`, or a profile the server knows."""
+    """Weight profile: `coding`, `pr_review`, `qa`, or a profile of the server."""
     monitor_weights: dict[str, float] | None = None
-    """Weights laid on top of the profile; what is not named stays as the profile says."""
+    """Weights that override those of the profile."""
     suite: str = "both"
-    """Which monitors watch: `both`, `heuristic` or `semantic`."""
+    """Monitor suite: `both`, `heuristic` or `semantic`."""
     placement: Placement = "system"
-    """Where guidance goes: into the system message, or after the last turn."""
+    """Position of guidance: in the system prompt, or after the last message."""
 
     def summary(self) -> dict[str, bool]:
-        """Say in short what is on."""
+        """Return the feature switches."""
         return {
             "e1": self.enable_e1,
             "e2": self.enable_e2,
@@ -74,8 +75,8 @@ def build_middleware(
     run_id: str = "",
     run_metadata: Mapping[str, Any] | None = None,
 ) -> list[AgentMiddleware[Any, Any, Any]]:
-    """Make the list for `create_agent(middleware=...)`. Without `api` everything happens in this process."""
-    made: list[AgentMiddleware[Any, Any, Any]] = []
+    """Create the list for `create_agent(middleware=...)`. Without `api` everything runs in this process."""
+    middleware: list[AgentMiddleware[Any, Any, Any]] = []
     tiers = {"e1": config.enable_e1, "e2": config.enable_e2, "e3": config.enable_e3}
     if config.enable_monitor_steering or any(tiers.values()):
         rb = ReasonBlocks(
@@ -83,21 +84,21 @@ def build_middleware(
             task_profile=config.monitor_task_profile,
             monitor_weights=config.monitor_weights,
             suite=config.suite if config.enable_monitor_steering else "none",
-            tiers=[tier for tier, wanted in tiers.items() if wanted],
+            tiers=[tier for tier, is_enabled in tiers.items() if is_enabled],
             gate={"e1_top_k": config.e1_top_k, "e2_top_k": config.e2_top_k, "e3_top_k": config.e3_max_patterns},
             fsm_thresholds=fsm_thresholds,
             token_budget=token_budget,
             model_routing=model_routing,
             placement=config.placement,
         )
-        about = dict(run_metadata or {})
-        named = {"agent_name", "task", "framework", "model", "codebase_id", "org_id", "project_id"}
-        known = {name: about.pop(name) for name in named & about.keys()}
-        made.append(rb.middleware(run_id=run_id or None, metadata=about, **known))
+        metadata = dict(run_metadata or {})
+        names = {"agent_name", "task", "framework", "model", "codebase_id", "org_id", "project_id"}
+        fields: Any = {name: metadata.pop(name) for name in names & metadata.keys()}
+        middleware.append(rb.middleware(run_id=run_id or None, metadata=metadata, **fields))
     if config.enable_token_saving:
         from reasonblocks.token_saving import TokenSavingMiddleware
 
-        made.append(
+        middleware.append(
             TokenSavingMiddleware(
                 compress_threshold_chars=config.ts_compress_threshold_chars,
                 head_keep_chars=config.ts_head_keep_chars,
@@ -109,4 +110,4 @@ def build_middleware(
                 signals_fn=config.ts_signals_fn,
             )
         )
-    return made
+    return middleware

@@ -1,4 +1,4 @@
-"""The coin of an A/B experiment: the same unit always lands in the same arm."""
+"""Assignment of A/B experiments: a hash of the unit selects the arm."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Arm = Literal["on", "off"]
 
 
 def assign_arm(experiment_id: str, unit_id: str, *, on_fraction: float = 0.5) -> Arm:
-    """Say whether a unit is steered (`on`) or only watched (`off`)."""
+    """Return the arm of a unit: `on` is steered, `off` is only monitored."""
     if not 0.0 <= on_fraction <= 1.0:
-        raise ValueError(f"`on_fraction` ({on_fraction}) must be between 0 and 1")
+        raise ValueError(f"invalid `on_fraction` ({on_fraction}): it must be between 0 and 1")
     digest = hashlib.sha256(f"{experiment_id}:{unit_id}".encode()).digest()
     draw = int.from_bytes(digest[:8], "big") / 2**64
     return "on" if draw < on_fraction else "off"
 
 
 def sdk_version() -> str:
-    """Give the version of this package."""
+    """Return the version of this package."""
     return VERSION

@@ -1,4 +1,4 @@
-"""What a run tells the server: from a thread of its own, through a bounded queue, never in the agent's way."""
+"""Background delivery of run data to the server, through a bounded queue."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from reasonblocks.server import Server
 
 logger = logging.getLogger("reasonblocks")
 
-QUEUE_MAX = 1_000
-RETRIES = 3
-RETRY_S = 0.2
-EXIT_S = 2.0
-IDLE_S = 30.0
+QUEUE_CAPACITY = 1_000
+MAX_RETRIES = 3
+RETRY_DELAY_S = 0.2
+EXIT_TIMEOUT_S = 2.0
+IDLE_TIMEOUT_S = 30.0
 
 
 @dataclass
 class TelemetryStats:
-    """What became of the events."""
+    """Delivery counts."""
 
     enqueued: int = 0
     sent: int = 0
@@ -35,72 +35,75 @@ class TelemetryStats:
 
 
 class Telemetry:
-    """One queue and one thread for all runs of a client. When the queue is full, the oldest event goes.
+    """One queue and one sender thread for all runs of a client. A full queue drops its oldest event.
 
-    A thread with nothing to tell ends after a while, so that clients which are dropped leave nothing behind.
+    The thread ends when idle, so that a discarded client leaves no thread behind.
     """
 
-    def __init__(self, server: Server, *, queue_max: int = QUEUE_MAX, retry_s: float = RETRY_S) -> None:
+    def __init__(
+        self, server: Server, *, queue_capacity: int = QUEUE_CAPACITY, retry_delay_s: float = RETRY_DELAY_S
+    ) -> None:
         self.stats = TelemetryStats()
         self._server = server
-        self._retry_s = retry_s
+        self._retry_delay_s = retry_delay_s
         self._events: deque[tuple[str, dict[str, Any]]] = deque()
-        self._queue_max = queue_max
+        self._capacity = queue_capacity
         self._changed = threading.Condition()
         self._busy = False
         self._closed = False
         self._thread: threading.Thread | None = None
-        _LIVE.add(self)
+        _INSTANCES.add(self)
 
-    def run_started(self, run_id: str, about: dict[str, Any]) -> None:
-        """Tell that a run begins."""
-        self._put("/monitor/runs", {"run_id": run_id, **about})
+    def send_start(self, run_id: str, fields: dict[str, Any]) -> None:
+        """Enqueue the start of a run."""
+        self._enqueue("/monitor/runs", {"run_id": run_id, **fields})
 
-    def step_taken(self, run_id: str, row: dict[str, Any]) -> None:
-        """Tell what happened in a step."""
-        self._put(f"/monitor/runs/{segment(run_id)}/steps", row)
+    def send_step(self, run_id: str, row: dict[str, Any]) -> None:
+        """Enqueue a step."""
+        self._enqueue(f"/monitor/runs/{segment(run_id)}/steps", row)
 
-    def run_finished(self, run_id: str, outcome: str) -> None:
-        """Tell how a run ended."""
-        self._put(f"/monitor/runs/{segment(run_id)}/finish", {"outcome": outcome[:64]})
+    def send_finish(self, run_id: str, outcome: str) -> None:
+        """Enqueue the end of a run."""
+        self._enqueue(f"/monitor/runs/{segment(run_id)}/finish", {"outcome": outcome[:64]})
 
     def flush(self, timeout: float = 5.0) -> bool:
-        """Wait until everything is told; false if the time was too short."""
-        until = time.monotonic() + timeout
+        """Wait until the queue is empty; return false on timeout."""
+        deadline = time.monotonic() + timeout
         with self._changed:
             while self._events or self._busy:
-                left = until - time.monotonic()
-                if left <= 0 or self._thread is None or not self._thread.is_alive():
+                remaining = deadline - time.monotonic()
+                if remaining <= 0 or self._thread is None or not self._thread.is_alive():
                     return not self._events and not self._busy
-                self._changed.wait(left)
+                self._changed.wait(remaining)
         return True
 
     def close(self, timeout: float = 5.0) -> None:
-        """Tell what is left, then stop the thread."""
+        """Flush the queue and stop the thread."""
         self.flush(timeout)
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
-    def _put(self, path: str, body: dict[str, Any]) -> None:
+    def _enqueue(self, path: str, body: dict[str, Any]) -> None:
         with self._changed:
             if self._closed:
                 return
-            if len(self._events) >= self._queue_max:
+            if len(self._events) >= self._capacity:
                 self._events.popleft()
                 self.stats.dropped_full += 1
             self._events.append((path, body))
             self.stats.enqueued += 1
-            if self._thread is None or not self._thread.is_alive():  # none yet, or it ended, or we are a fork
-                self._thread = threading.Thread(target=self._work, name="reasonblocks-telemetry", daemon=True)
+            # The thread does not exist before the first event, after an idle timeout, and in a forked process.
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name="reasonblocks-telemetry", daemon=True)
                 self._thread.start()
             self._changed.notify()
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         while True:
             with self._changed:
                 if not self._events and not self._closed:
-                    self._changed.wait(IDLE_S)
+                    self._changed.wait(IDLE_TIMEOUT_S)
                 if not self._events:
                     self._thread = None
                     return
@@ -116,27 +119,27 @@ class Telemetry:
                 self._changed.notify_all()
 
     def _deliver(self, path: str, body: dict[str, Any]) -> bool:
-        for attempt in range(RETRIES + 1):
+        for attempt in range(MAX_RETRIES + 1):
             try:
-                self._server.tell(path, body)
+                self._server.post(path, body)
             except HttpError as error:
-                if error.is_final or attempt == RETRIES or self._closed:
-                    logger.warning("telemetry was lost: %s", error)
+                if error.is_final or attempt == MAX_RETRIES or self._closed:
+                    logger.warning("telemetry event dropped: %s", error)
                     return False
-                time.sleep(self._retry_s * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311 -- no secret
+                time.sleep(self._retry_delay_s * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311 -- not a secret
             except Exception:
-                logger.exception("telemetry was lost")
+                logger.exception("telemetry event dropped")
                 return False
             else:
                 return True
         return False
 
 
-_LIVE: weakref.WeakSet[Telemetry] = weakref.WeakSet()
+_INSTANCES: weakref.WeakSet[Telemetry] = weakref.WeakSet()
 
 
 @atexit.register
-def _drain() -> None:
-    until = time.monotonic() + EXIT_S
-    for telemetry in list(_LIVE):
-        telemetry.flush(max(0.0, until - time.monotonic()))
+def _flush_at_exit() -> None:
+    deadline = time.monotonic() + EXIT_TIMEOUT_S
+    for telemetry in list(_INSTANCES):
+        telemetry.flush(max(0.0, deadline - time.monotonic()))

@@ -1,6 +1,6 @@
-"""Fewer tokens for the same run: old tool output is cut, and a run that repeats itself is asked for its answer.
+"""Token saving: truncates old tool output, and asks a repetitive run for its answer.
 
-Both happen on the request alone; the history of the agent stays as it is.
+Both change only the request; the history of the agent stays unchanged.
 """
 
 from __future__ import annotations
@@ -12,27 +12,28 @@ from typing import Any
 from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from reasonblocks._engine import compress_tool_output
+from reasonblocks._engine import ConversationCursor, compress_tool_output
 from reasonblocks.monitors.suite import evaluate_all
+from reasonblocks.server import telemetry_row
 from reasonblocks.steering import MARK
 
 Signals = Callable[[Sequence[Mapping[str, Any]]], Mapping[str, float]]
 
-EARLY_EXIT_EVERY = 5
-"""A run that goes on is asked again after this many calls, not at each of them."""
+EARLY_EXIT_INTERVAL = 5
+"""Number of calls between two early-exit messages."""
 
 EARLY_EXIT_TEXT = (
     f"{MARK}\nRun monitor of this workspace: this run has made many model calls, and the recent ones repeat each "
     "other. Giving the best answer there is now, and naming what is still open, may serve better than further attempts."
 )
 
-# Providers that cache the beginning of a request by themselves: changing an old message would throw that away.
+# Providers with automatic prompt caching: changing an old message would invalidate the cache.
 _AUTO_CACHED = ("ChatOpenAI", "AzureChatOpenAI", "ChatGoogleGenerativeAI", "ChatVertexAI", "ChatDeepSeek", "ChatXAI")
 
 
 @dataclass
 class TokenSavingStats:
-    """What was saved. A message that is cut again in a later request counts again: it is saved again."""
+    """Savings. A message that is truncated in several requests counts in each of them."""
 
     compressions: int = 0
     chars_saved: int = 0
@@ -40,7 +41,7 @@ class TokenSavingStats:
 
 
 class TokenSavingMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Cuts old tool output in the middle and suggests an end to a run that repeats itself."""
+    """Truncates old tool output and asks a repetitive run for its answer."""
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class TokenSavingMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> None:
         super().__init__()
         if min(compress_threshold_chars, head_keep_chars, tail_keep_chars, keep_recent_tool_messages) < 0:
-            raise ValueError("lengths and counts of token saving must not be negative")
+            raise ValueError("lengths and counts must not be negative")
         self.stats = TokenSavingStats()
         self._threshold = compress_threshold_chars
         self._head = head_keep_chars
@@ -74,29 +75,29 @@ class TokenSavingMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Make one call with fewer tokens."""
-        return handler(self.saved(request))
+        """Make one model call with the shortened request."""
+        return handler(self.shorten(request))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """Make one call with fewer tokens, in an event loop."""
-        return await handler(self.saved(request))
+        """Async variant of `wrap_model_call`."""
+        return await handler(self.shorten(request))
 
-    def saved(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        """Give the request with old tool output cut, and the suggestion to end where one is due."""
+    def shorten(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        """Return the request with truncated tool output, and with the early-exit message if one is due."""
         messages: list[Any] = request.messages
         if self._compresses and (self._forced or type(request.model).__name__ not in _AUTO_CACHED):
-            messages = self._cut(messages)
+            messages = self._truncate(messages)
         if self._exits_early and self._should_end(messages):
             self.stats.early_exits += 1
             messages = [*messages, HumanMessage(content=self._early_exit_text)]
         return request if messages is request.messages else request.override(messages=messages)
 
-    def _cut(self, messages: list[Any]) -> list[Any]:
+    def _truncate(self, messages: list[Any]) -> list[Any]:
         at = [i for i, message in enumerate(messages) if isinstance(message, ToolMessage)]
         old = at[: len(at) - self._keep_recent] if self._keep_recent else at
-        cut = list(messages)
+        truncated = list(messages)
         changed = False
         for i in old:
             message = messages[i]
@@ -106,16 +107,16 @@ class TokenSavingMiddleware(AgentMiddleware[Any, Any, Any]):
                 message.content, threshold_chars=self._threshold, head_chars=self._head, tail_chars=self._tail
             )
             if len(short) < len(message.content):
-                cut[i] = message.model_copy(update={"content": short})
+                truncated[i] = message.model_copy(update={"content": short})
                 self.stats.compressions += 1
                 self.stats.chars_saved += len(message.content) - len(short)
                 changed = True
-        return cut if changed else messages
+        return truncated if changed else messages
 
     def _should_end(self, messages: list[Any]) -> bool:
         calls = sum(isinstance(message, AIMessage) for message in messages)
         over = calls - self._early_exit_from
-        if over < 0 or over % EARLY_EXIT_EVERY:
+        if over < 0 or over % EARLY_EXIT_INTERVAL:
             return False
         signals = self._signals(build_steps_from_messages(messages))
         score = signals.get
@@ -127,27 +128,11 @@ def _signals(steps: Sequence[Mapping[str, Any]]) -> Mapping[str, float]:
 
 
 def build_steps_from_messages(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
-    """Give a conversation as the steps that `evaluate_all` reads."""
-    results = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
-    steps: list[dict[str, Any]] = []
-    for message in messages:
-        if not isinstance(message, AIMessage):
-            continue
-        if not message.tool_calls:
-            steps.append({"step_index": len(steps), "thought": message.text})
-        for at, call in enumerate(message.tool_calls):
-            result = results.get(call["id"] or "")
-            steps.append(
-                {
-                    "step_index": len(steps),
-                    "thought": message.text if at == 0 else "",
-                    "action": call["name"],
-                    "action_input": call["args"],
-                    "observation": result.text if result is not None else "",
-                    "is_error": result is not None and result.status == "error",
-                }
-            )
-    return steps
+    """Return the steps of a conversation in the format of `evaluate_all`."""
+    return [
+        {"step_index": index, **telemetry_row(step)}
+        for index, step in enumerate(ConversationCursor.all_steps(messages))
+    ]
 
 
 __all__ = ["TokenSavingMiddleware", "TokenSavingStats", "build_steps_from_messages", "compress_tool_output"]

@@ -1,12 +1,17 @@
-"""Names that are the same everywhere."""
+"""Types shared by all modules."""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
+from typing import Any, Literal, TypedDict
+
+Placement = Literal["system", "tail"]
+"""Position of guidance in a request: in the system prompt, or after the last message."""
 
 
 class FSMState(str, enum.Enum):
-    """How the run is going."""
+    """State of a run."""
 
     INIT = "INIT"
     FAST = "FAST"
@@ -17,4 +22,31 @@ class FSMState(str, enum.Enum):
 
 
 STATES = {state.value: state for state in FSMState}
-"""Each state by its name: looked up with every call."""
+"""States by name. A dictionary lookup is faster than `FSMState(name)`, and every call makes one."""
+
+
+class RunFields(TypedDict, total=False):
+    """Description of a run, stored by the server."""
+
+    run_id: str | None
+    agent_name: str
+    task: str
+    framework: str
+    model: str
+    codebase_id: str
+    org_id: str
+    project_id: str
+    metadata: Mapping[str, Any] | None
+    is_steered: bool
+
+
+class StepFields(TypedDict, total=False):
+    """One step of an agent, and the model about to be called."""
+
+    thought: str | None
+    action: str | None
+    action_input: Any
+    observation: str | None
+    is_error: bool
+    user_input: str | None
+    model_id: str

@@ -1,4 +1,4 @@
-"""Scripted models, tools and servers that the tests share."""
+"""Scripted models, tools and servers shared by the tests."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def search(query: str) -> str:
 
 
 def turn(text: str, at: int, query: str = "session", name: str = "search") -> AIMessage:
-    """An answer that asks for a tool."""
+    """A response with a tool call."""
     call = {"name": name, "args": {"query": query}, "id": f"call-{at}"}
     usage = {"input_tokens": 100, "output_tokens": 10, "total_tokens": 110}
     return AIMessage(content=text, tool_calls=[call], usage_metadata=usage)
 
 
 def looping(count: int, text: str = "Let me search again") -> list[AIMessage]:
-    """An agent that searches for the same thing again and again, then gives up."""
+    """An agent that repeats the same search, then gives up."""
     return [
         *(turn(f"{text} {at}" if text else "", at) for at in range(count)),
         AIMessage(content="I could not find it."),
@@ -38,7 +38,7 @@ def looping(count: int, text: str = "Let me search again") -> list[AIMessage]:
 
 
 class ScriptedChat(BaseChatModel):
-    """A chat model that says what it was told to say, and remembers what it was asked."""
+    """A chat model that replays a script and records its requests."""
 
     script: list[Any]
     model_name: str = "claude-sonnet-4-5"
@@ -98,7 +98,7 @@ Answer = Callable[[str, str, Any], tuple[int, Any]]
 
 
 class ScriptedServer:
-    """A real HTTP server that answers as told and remembers what it was asked."""
+    """An HTTP server with scripted responses that records its requests."""
 
     def __init__(self, answer: Answer) -> None:
         self.requests: list[tuple[str, str, Any]] = []
@@ -159,7 +159,7 @@ def serve() -> Iterator[Callable[[Answer], ScriptedServer]]:
 
 
 def healthy(method: str, path: str, body: Any) -> tuple[int, Any]:
-    """A server on which all is well."""
+    """A server whose monitors never fire."""
     if path == "/monitors/evaluate":
         return 200, {"inject": False, "fired": [], "scores": {}, "composite": 0.0}
     if path == "/traces/retrieve":

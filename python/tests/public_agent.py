@@ -1,6 +1,6 @@
-"""One scripted LangChain agent under whatever `reasonblocks` is on the path; prints what the model was told, and when.
+"""A scripted LangChain agent that prints the guidance of each model call.
 
-Called with the server's address. Run by the migration test, once with the public package and once with ours.
+The migration test runs it with the server URL, once with the public `reasonblocks` on the path and once with this one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from langchain.agents import create_agent
 from reasonblocks import ReasonBlocks
 
 
-def told(message: object) -> str:
+def guidance_in(message: object) -> str:
     content = message.content
     texts = [content] if isinstance(content, str) else [block["text"] for block in content]
     return "\n".join(text for text in texts if text.startswith("[REASONBLOCKS]"))
@@ -31,5 +31,5 @@ agent = create_agent(model=model, tools=[search], system_prompt="You fix bugs.",
 with mw:
     agent.invoke({"messages": [("user", "Where is the session expiry set?")]}, {"recursion_limit": 200})
 log = [{"state": e.fsm_state, "fired": e.monitors_fired, "difficulty": e.difficulty} for e in mw.step_log]
-texts = ["\n".join(filter(None, map(told, request))) for request in model.requests]
-print(json.dumps({"told": texts, "log": log}))
+texts = ["\n".join(filter(None, map(guidance_in, request))) for request in model.requests]
+print(json.dumps({"guidance": texts, "log": log}))

@@ -1,6 +1,6 @@
-"""Runs inside the Python of the public package 0.1.0: evaluates pickled runs, and times itself.
+"""Evaluates pickled runs with the public package 0.1.0 and measures the time.
 
-The package's own `__init__` wants an HTTP client; the suite needs nothing, so it is loaded without.
+The `__init__` of the package needs an HTTP client; the suite does not, so it is loaded without it.
 """
 
 import importlib.util

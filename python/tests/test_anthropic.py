@@ -1,4 +1,4 @@
-"""The real Anthropic client against a scripted Messages API."""
+"""Anthropic client against a scripted Messages API."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def loop(server: Any, session: Any, **options: Any) -> dict[str, Any]:
     )
 
 
-def test_the_loop_is_steered_and_its_history_is_not_touched(serve):
+def test_loop_is_steered_and_history_is_unchanged(serve):
     server = provider(serve, 8)
     with ReasonBlocks().claude_messages_session(model=MODEL) as session:
         result = loop(server, session, system="You fix bugs.")
@@ -93,7 +93,7 @@ def test_the_loop_is_steered_and_its_history_is_not_touched(serve):
     assert entry.tool_calls == ["search"]
 
 
-def test_turns_without_words_do_not_start_the_run_anew(serve):
+def test_turns_without_text_belong_to_the_same_run(serve):
     server = provider(serve, 9, text=None)
     session = ReasonBlocks().claude_messages_session()
     loop(server, session)
@@ -102,7 +102,7 @@ def test_turns_without_words_do_not_start_the_run_anew(serve):
     assert bodies(server)[3]["system"][0]["text"].startswith("[REASONBLOCKS]")
 
 
-def test_guidance_at_the_tail_stays_where_it_was_put(serve):
+def test_tail_guidance_keeps_its_position(serve):
     server = provider(serve, 7)
     loop(server, ReasonBlocks().claude_messages_session(), placement="tail")
     assert steered(server) == [3, 4, 5, 6, 7]
@@ -110,7 +110,7 @@ def test_guidance_at_the_tail_stays_where_it_was_put(serve):
         assert longer["messages"][: len(shorter["messages"])] == shorter["messages"]
 
 
-def test_tools_that_fail_are_errors_and_the_loop_goes_on(serve):
+def test_failed_tools_are_reported_and_the_loop_continues(serve):
     server = provider(serve, 2)
 
     def broken(name: str, arguments: Any) -> str:
@@ -124,13 +124,13 @@ def test_tools_that_fail_are_errors_and_the_loop_goes_on(serve):
     assert result["messages"][2]["content"][0]["is_error"] is True
 
 
-def test_a_budget_ends_the_loop_and_too_many_steps_do(serve):
+def test_token_budget_and_max_steps_end_the_loop(serve):
     rb = ReasonBlocks(token_budget=300, enforce_token_budget=True)
     assert loop(provider(serve, 20), rb.claude_messages_session())["stop_reason"] == "token_budget"
     assert loop(provider(serve, 20), None, max_steps=2)["stop_reason"] == "max_steps"
 
 
-def test_states_choose_models(serve):
+def test_model_routing_selects_models_by_state(serve):
     server = provider(serve, 8)
     rb = ReasonBlocks(model_routing={"FAST": "anthropic:claude-opus-4-1"})
     loop(server, rb.claude_messages_session())
@@ -138,7 +138,7 @@ def test_states_choose_models(serve):
 
 
 def drive(create: Any, handle: Any) -> None:
-    """A loop of somebody's own."""
+    """A custom agent loop."""
     history: list[dict[str, Any]] = [{"role": "user", "content": "Where is it?"}]
     for _ in range(5):
         content = handle(create(history))
@@ -150,7 +150,7 @@ def drive(create: Any, handle: Any) -> None:
         history.append({"role": "user", "content": results})
 
 
-def test_a_wrapped_client_steers_any_loop_streams_too(serve):
+def test_wrapped_client_steers_plain_and_streamed_calls(serve):
     for how in ("create", "events", "stream"):
         server = provider(serve, 4)
         client = ReasonBlocks().anthropic(Anthropic(api_key="x", base_url=server.url), task="find it")
@@ -175,7 +175,7 @@ def test_a_wrapped_client_steers_any_loop_streams_too(serve):
         assert client.api_key == "x"
 
 
-async def test_an_async_client_is_steered_alike(serve):
+async def test_async_client_is_steered(serve):
     for how in ("create", "events", "stream"):
         server = provider(serve, 4)
         async with ReasonBlocks().anthropic(AsyncAnthropic(api_key="x", base_url=server.url)) as client:
@@ -197,7 +197,7 @@ async def test_an_async_client_is_steered_alike(serve):
         assert len(client.session.step_log) == 5
 
 
-def test_what_the_provider_raises_passes_through_once(serve):
+def test_provider_errors_propagate_without_retry(serve):
     from anthropic import InternalServerError
 
     server = serve(lambda *_: (500, {"type": "error", "error": {"type": "api_error", "message": "down"}}))
@@ -206,3 +206,11 @@ def test_what_the_provider_raises_passes_through_once(serve):
         client.messages.create(model=MODEL, max_tokens=10, messages=[{"role": "user", "content": "x"}])
     assert len(server.requests) == 1
     assert client.session.step_log == []
+
+
+def test_thinking_is_part_of_the_thought():
+    from reasonblocks.integrations.anthropic_messages import _parse_turn
+
+    thinking = {"type": "thinking", "thinking": "The setting may be elsewhere.", "signature": "s"}
+    (step,) = _parse_turn([thinking, *message(0, 1)["content"]]).steps()
+    assert step.thought == "The setting may be elsewhere.\n\nLet me search again 0"

@@ -1,4 +1,4 @@
-"""The real Claude Agent SDK with a scripted program behind it."""
+"""Claude Agent SDK with a scripted transport."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ async def run(watch: Any, claude: ScriptedClaude) -> list[Any]:
 
 def contexts(claude: ScriptedClaude) -> dict[int, str]:
     said = {}
-    for at, (_, answer) in enumerate(claude.told):
+    for at, (_, answer) in enumerate(claude.hook_replies):
         text = answer.get("hookSpecificOutput", {}).get("additionalContext")
         if text:
             said[at] = text
     return said
 
 
-async def test_hooks_really_steer_the_agent():
+async def test_hooks_steer_the_agent():
     claude = ScriptedClaude(5)
     async with ReasonBlocks(patterns=[RULE]).claude_hooks(task="find it") as watch:
         messages = await run(watch, claude)
     said = contexts(claude)
     assert "ALWAYS: Cite." in said[0]
     assert "`Grep` was called 3 times in a row" in said[3]
-    assert claude.told[3][1]["hookSpecificOutput"]["hookEventName"] == "PostToolUse"
+    assert claude.hook_replies[3][1]["hookSpecificOutput"]["hookEventName"] == "PostToolUse"
     assert type(messages[-1]).__name__ == "ResultMessage"
     log = watch.step_log
     assert [entry.tool_calls for entry in log] == [["Grep"]] * 5 + [[]]
@@ -50,17 +50,17 @@ async def test_hooks_really_steer_the_agent():
     assert watch.session.is_finished
 
 
-async def test_an_enforced_budget_ends_the_agent():
+async def test_enforced_budget_ends_the_agent():
     claude = ScriptedClaude(30)
     rb = ReasonBlocks(token_budget=500, enforce_token_budget=True)
     watch = rb.claude_hooks()
     await run(watch, claude)
-    stopped = [answer for _, answer in claude.told if answer.get("continue") is False]
+    stopped = [answer for _, answer in claude.hook_replies if answer.get("continue") is False]
     assert stopped[0]["stopReason"].endswith("tokens of this run are used")
-    assert len(claude.told) < 12
+    assert len(claude.hook_replies) < 12
 
 
-async def test_a_second_prompt_begins_another_run():
+async def test_second_prompt_starts_another_run():
     watch = ReasonBlocks().claude_hooks(run_id="chat")
     await run(watch, ScriptedClaude(4))
     assert (watch.session.run_id, watch.session.is_finished) == ("chat", True)
@@ -70,7 +70,7 @@ async def test_a_second_prompt_begins_another_run():
     assert 3 in contexts(claude)
 
 
-async def test_a_failed_tool_is_an_error_and_a_broken_hook_is_nothing(serve):
+async def test_failed_tool_is_an_error_and_broken_event_is_ignored(serve):
     from conftest import healthy
 
     server = serve(healthy)
@@ -85,7 +85,7 @@ async def test_a_failed_tool_is_an_error_and_a_broken_hook_is_nothing(serve):
     assert [row["is_error"] for row in rows if row.get("action") == "Bash"] == [True]
 
 
-async def test_the_run_is_told_step_by_step(serve):
+async def test_telemetry_has_one_row_per_step(serve):
     from conftest import healthy
 
     server = serve(healthy)
@@ -98,4 +98,4 @@ async def test_the_run_is_told_step_by_step(serve):
     assert rows[1]["action_input"] == '{"pattern": "session"}'
     assert rows[1]["observation"] == "No matches found"
     assert rows[3]["thought"] == "All done, it is fixed."
-    assert server.bodies("/monitor/runs/r/finish") == [{"outcome": "success"}]
+    assert server.bodies("/monitor/runs/r/finish") == [{"outcome": "completed"}]

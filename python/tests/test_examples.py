@@ -1,4 +1,4 @@
-"""Every example runs as it stands and shows what it promises."""
+"""Every example runs and prints the expected text."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ SHOWS = {
 
 
 @pytest.mark.parametrize("name", sorted(SHOWS))
-def test_an_example_runs(name):
+def test_example_runs(name):
     done = subprocess.run([sys.executable, str(EXAMPLES / name)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert SHOWS[name] in done.stdout
 
 
-def test_no_example_is_forgotten():
+def test_all_examples_are_listed():
     assert {path.name for path in EXAMPLES.glob("*.py")} == {*SHOWS, "scripted_claude.py"}
 
 
-def test_the_training_run_of_the_compiler_is_watched_and_steered():
+def test_pgo_training_run_is_partly_steered():
     script = str(PACKAGE / "bench" / "train.py")
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

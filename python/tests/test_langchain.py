@@ -1,4 +1,4 @@
-"""The middleware in real LangChain agents."""
+"""The middleware in LangChain agents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def text_of(message: Any) -> str:
 
 
 def steered(model: ScriptedChat) -> list[int]:
-    """The calls whose request held guidance."""
+    """Indices of the calls whose request contained guidance."""
     return [at for at, request in enumerate(model.requests) if any("[REASONBLOCKS]" in text_of(m) for m in request)]
 
 
@@ -32,7 +32,7 @@ def run(model: ScriptedChat, mw: Any, *, asked: Any = ASKED, prompt: str | None 
     return agent.invoke(asked, {"recursion_limit": 200})
 
 
-def test_a_looping_agent_is_told_so_in_the_system_message():
+def test_looping_agent_gets_guidance_in_the_system_message():
     model = ScriptedChat(script=looping(8))
     mw = ReasonBlocks().middleware()
     result = run(model, mw)
@@ -52,14 +52,14 @@ def test_a_looping_agent_is_told_so_in_the_system_message():
     assert not any("[REASONBLOCKS]" in text_of(m) for m in result["messages"])
 
 
-def test_a_model_that_is_no_claude_gets_one_plain_system_prompt():
+def test_other_models_get_a_plain_system_prompt():
     model = ScriptedChat(script=looping(4), model_name="gpt-5")
     run(model, ReasonBlocks().middleware())
     assert model.requests[1][0].content == "You fix bugs."
     assert model.requests[3][0].content.startswith("You fix bugs.\n\n[REASONBLOCKS]\n")
 
 
-def test_guidance_at_the_tail_stays_where_it_was_put():
+def test_tail_guidance_keeps_its_position():
     model = ScriptedChat(script=looping(7))
     result = run(model, ReasonBlocks(placement="tail").middleware())
     assert steered(model) == [3, 4, 5, 6, 7]
@@ -74,13 +74,13 @@ def test_guidance_at_the_tail_stays_where_it_was_put():
 
 
 @pytest.mark.parametrize("placement", ["system", "tail"])
-def test_without_a_system_prompt_there_is_still_guidance(placement):
+def test_guidance_without_a_system_prompt(placement):
     model = ScriptedChat(script=looping(4))
     run(model, ReasonBlocks(placement=placement).middleware(), prompt=None)
     assert 3 in steered(model)
 
 
-async def test_async_agents_are_steered_alike():
+async def test_async_agents_are_steered():
     model = ScriptedChat(script=looping(8))
     mw = ReasonBlocks().middleware()
     agent = create_agent(model=model, tools=[search], system_prompt="You fix bugs.", middleware=[mw])
@@ -89,7 +89,7 @@ async def test_async_agents_are_steered_alike():
     assert len(mw.step_log) == 9
 
 
-async def test_streaming_agents_are_steered_alike():
+async def test_streaming_agents_are_steered():
     async def pieces(model: ScriptedChat, stream: bool, *middleware: Any) -> list[Any]:
         agent = create_agent(model=model, tools=[search], system_prompt="You fix bugs.", middleware=middleware)
         config = {"recursion_limit": 200}
@@ -109,7 +109,7 @@ async def test_streaming_agents_are_steered_alike():
         assert mw.step_log[1].tokens == 110
 
 
-async def test_runs_at_the_same_time_do_not_mix():
+async def test_concurrent_runs_are_separate():
     mw = ReasonBlocks().middleware()
     sessions: list[Any] = []
     make = mw._make_session
@@ -128,10 +128,10 @@ async def test_runs_at_the_same_time_do_not_mix():
     assert len(mw._runs) <= 8
 
 
-def test_a_named_run_is_counted_on_when_the_agent_is_used_again():
+def test_second_run_gets_a_numbered_id():
     mw = ReasonBlocks().middleware(run_id="fix-42")
     assert (mw.run_id, mw.step_log) == ("fix-42", [])
-    with pytest.raises(RuntimeError, match="no run has begun yet"):
+    with pytest.raises(RuntimeError, match="no run has started"):
         _ = mw.session
     for expected in ("fix-42", "fix-42-2"):
         run(ScriptedChat(script=looping(1)), mw)
@@ -139,7 +139,7 @@ def test_a_named_run_is_counted_on_when_the_agent_is_used_again():
         assert len(mw.step_log) == 2
 
 
-def test_turns_without_words_are_watched_too():
+def test_turns_without_text_are_monitored():
     model = ScriptedChat(script=looping(4, text=""))
     mw = ReasonBlocks().middleware()
     run(model, mw)
@@ -147,7 +147,7 @@ def test_turns_without_words_are_watched_too():
     assert "streak" in mw.step_log[3].monitors_fired
 
 
-def test_several_tools_at_once_are_several_steps():
+def test_parallel_tool_calls_are_separate_steps():
     both = AIMessage(
         content="Both at once",
         tool_calls=[
@@ -160,17 +160,17 @@ def test_several_tools_at_once_are_several_steps():
     assert mw.step_log[1].monitors_fired == ["streak"]
 
 
-def test_the_model_is_called_once_and_what_it_raises_passes_through():
+def test_model_errors_propagate_without_retry():
     model = ScriptedChat(script=[turn("look", 0), RuntimeError("overloaded")])
     mw = ReasonBlocks().middleware()
     with pytest.raises(RuntimeError, match="overloaded"), mw:
         run(model, mw)
     assert model.calls == 2
     assert len(mw.step_log) == 1
-    assert mw.session._finished == "failure: RuntimeError"
+    assert mw.session.outcome == "failure: RuntimeError"
 
 
-def test_guidance_of_a_failed_call_is_offered_again():
+def test_guidance_of_a_failed_call_is_repeated():
     from langchain.agents.middleware import ModelRetryMiddleware
 
     script = looping(4)
@@ -183,7 +183,7 @@ def test_guidance_of_a_failed_call_is_offered_again():
     assert [entry.injection_sources for entry in mw.step_log].count(["monitor"]) == 1
 
 
-def test_standing_rules_come_with_the_first_call_and_only_there():
+def test_standing_rules_are_in_the_first_call_only():
     model = ScriptedChat(script=looping(2))
     mw = ReasonBlocks(patterns=[RULE]).middleware()
     run(model, mw)
@@ -192,7 +192,7 @@ def test_standing_rules_come_with_the_first_call_and_only_there():
     assert mw.step_log[0].injections == ["[e3:r1]"]
 
 
-def test_states_choose_models():
+def test_model_routing_selects_models_by_state():
     slow, fast = ScriptedChat(script=looping(8)), ScriptedChat(script=looping(8)[6:], model_name="small")
     made: list[str] = []
 
@@ -207,7 +207,7 @@ def test_states_choose_models():
     assert [entry.model_id for entry in mw.step_log][5:8] == ["claude-sonnet-4-5", "small", "small"]
 
 
-def test_a_model_that_cannot_be_made_leaves_the_agent_its_own():
+def test_agent_keeps_its_model_if_routing_fails():
     def factory(model_id: str) -> Any:
         raise ValueError(model_id)
 
@@ -218,7 +218,7 @@ def test_a_model_that_cannot_be_made_leaves_the_agent_its_own():
     assert {entry.model_id for entry in mw.step_log} == {"claude-sonnet-4-5"}
 
 
-def test_an_enforced_budget_wraps_up_and_then_ends_the_run():
+def test_enforced_budget_asks_to_wrap_up_then_ends_the_run():
     model = ScriptedChat(script=looping(30))
     mw = ReasonBlocks(token_budget=1_000, enforce_token_budget=True).middleware()
     result = run(model, mw)
@@ -227,13 +227,13 @@ def test_an_enforced_budget_wraps_up_and_then_ends_the_run():
         "[REASONBLOCKS]\nThis run was ended: 1100 of the 1000 tokens of this run are used."
     )
     assert "budget" in [source for entry in mw.step_log for source in entry.injection_sources]
-    told = ScriptedChat(script=looping(20))
+    tracked_model = ScriptedChat(script=looping(20))
     tracked = ReasonBlocks(token_budget=1_000).middleware()
-    run(told, tracked)
-    assert (told.calls, tracked.session.get_budget_used()) == (21, 1.0)
+    run(tracked_model, tracked)
+    assert (tracked_model.calls, tracked.session.get_budget_used()) == (21, 1.0)
 
 
-def test_the_off_arm_is_watched_and_not_touched():
+def test_off_arm_is_monitored_and_unchanged():
     rb = ReasonBlocks(patterns=[RULE], model_routing={"FAST": "openai:small"})
     arms = {}
     for unit in ("t-1", "t-2"):
@@ -250,7 +250,7 @@ def test_the_off_arm_is_watched_and_not_touched():
     assert "streak" in mw.step_log[3].monitors_fired
 
 
-def test_an_earlier_conversation_is_not_judged_again():
+def test_earlier_conversation_is_not_evaluated():
     model = ScriptedChat(script=[AIMessage(content="done")])
     mw = ReasonBlocks().middleware()
     before = [HumanMessage(content="hi"), *looping(5), HumanMessage(content="and now?")]
@@ -259,14 +259,14 @@ def test_an_earlier_conversation_is_not_judged_again():
     assert mw.step_log[0].thought_preview == "(first call)"
 
 
-def test_a_broken_engine_leaves_the_agent_alone(monkeypatch, caplog):
+def test_engine_errors_do_not_reach_the_agent(monkeypatch, caplog):
     model = ScriptedChat(script=looping(4))
     mw = ReasonBlocks().middleware()
 
     def broken(*_args: Any, **_kwargs: Any) -> Any:
         raise ValueError("boom")
 
-    monkeypatch.setattr("reasonblocks.middleware.Follower", lambda: SimpleNamespace(new_steps=broken))
+    monkeypatch.setattr("reasonblocks.middleware.ConversationCursor", lambda: SimpleNamespace(new_steps=broken))
     assert run(model, mw)["messages"][-1].content == "I could not find it."
     monkeypatch.undo()
     monkeypatch.setattr("reasonblocks.steering.Run", lambda *_: SimpleNamespace(decide=broken, finish=dict))
@@ -281,7 +281,7 @@ def test_a_broken_engine_leaves_the_agent_alone(monkeypatch, caplog):
     assert run(ScriptedChat(script=looping(1)), mw)["messages"][-1].content == "I could not find it."
 
 
-def test_a_rewritten_history_costs_nothing_but_its_own_steps():
+def test_rewritten_history_adds_no_duplicate_steps():
     from langchain.agents.middleware import SummarizationMiddleware
 
     model = ScriptedChat(script=looping(12))
@@ -293,3 +293,28 @@ def test_a_rewritten_history_costs_nothing_but_its_own_steps():
     agent.invoke(ASKED, {"recursion_limit": 200})
     assert len(mw.step_log) == 13
     assert mw.session._run.finish()["steps"] in {12, 13}
+
+
+def test_outcome_is_unknown_without_a_verdict():
+    mw = ReasonBlocks().middleware()
+    with mw:
+        run(ScriptedChat(script=looping(1)), mw)
+    assert mw.session.outcome == "completed"
+    verdict = ReasonBlocks().middleware()
+    with verdict:
+        run(ScriptedChat(script=looping(1)), verdict)
+        verdict.mark_success()
+    assert verdict.session.outcome == "success"
+
+
+def test_exception_after_the_run_is_a_failure():
+    mw = ReasonBlocks().middleware()
+
+    def run_and_check() -> None:
+        with mw:
+            run(ScriptedChat(script=looping(1)), mw)
+            raise AssertionError("the tests of the task fail")
+
+    with pytest.raises(AssertionError):
+        run_and_check()
+    assert mw.session.outcome == "failure: AssertionError"

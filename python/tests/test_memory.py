@@ -1,4 +1,4 @@
-"""What agents found out, kept here or on a server, and as tools of each framework."""
+"""Codebase memory in-process, on a server, and as tools of each framework."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def filled(**where: Any) -> CodebaseMemory:
     return memory
 
 
-def test_findings_come_back_by_meaning():
+def test_findings_are_recalled_by_similarity():
     with filled() as memory:
         found = memory.recall("when do session tokens expire?")
         assert [finding["file_path"] for finding in found][:1] == ["app/settings.py"]
@@ -41,7 +41,7 @@ def test_findings_come_back_by_meaning():
         CodebaseMemory("")
 
 
-def test_a_file_keeps_findings_for_the_next_run(tmp_path):
+def test_findings_persist_in_a_file(tmp_path):
     path = tmp_path / "memory" / "findings.jsonl"
     filled(path=path)
     again = CodebaseMemory("pydantic/pydantic", path=path)
@@ -50,7 +50,7 @@ def test_a_file_keeps_findings_for_the_next_run(tmp_path):
     assert len(CodebaseMemory("pydantic/pydantic", path=path).list_all()) == 1
 
 
-def test_a_server_keeps_findings_for_everybody(serve):
+def test_findings_on_a_server(serve):
     def answer(method: str, path: str, body: Any) -> tuple[int, Any]:
         if path.endswith("/search"):
             return 200, {"results": [{"content": "x", "file_path": "", "finding_type": "note", "score": None}]}
@@ -81,7 +81,7 @@ def test_a_server_keeps_findings_for_everybody(serve):
     )  # fmt: skip
 
 
-async def test_every_framework_gets_the_same_two_tools():
+async def test_memory_tools_of_every_framework():
     memory = filled()
     recall, store = make_langchain_tools(memory)
     assert (recall.name, store.name) == ("recall_findings", "store_finding")
@@ -92,8 +92,8 @@ async def test_every_framework_gets_the_same_two_tools():
     assert [spec["name"] for spec in specs] == ["recall_findings"]
     assert specs[0]["input_schema"]["required"] == ["query"]
     assert "tests/" in dispatch("recall_findings", {"query": "where do the tests live"})
-    assert dispatch("recall_findings", {}) == "`recall_findings` needs query"
-    assert dispatch("delete_all", {}) == "there is no tool `delete_all`"
+    assert dispatch("recall_findings", {}) == "missing arguments of `recall_findings`: query"
+    assert dispatch("delete_all", {}) == "unknown tool: `delete_all`"
 
     sdk_recall, _ = make_claude_agent_sdk_tools(memory)
     answer = await sdk_recall.handler({"query": "session expiry"})
@@ -101,4 +101,4 @@ async def test_every_framework_gets_the_same_two_tools():
 
     openai_recall, openai_store = make_openai_tools(memory)
     assert "app/settings.py" in await openai_recall.on_invoke_tool(None, '{"query": "session expiry"}')
-    assert await openai_store.on_invoke_tool(None, "no json") == "the arguments are no JSON"
+    assert await openai_store.on_invoke_tool(None, "no json") == "invalid arguments: not JSON"

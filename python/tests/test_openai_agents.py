@@ -1,4 +1,4 @@
-"""The real OpenAI Agents SDK with a scripted model."""
+"""OpenAI Agents SDK with a scripted model."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def agent(model: Any) -> Agent[Any]:
     return Agent(name="fixer", instructions="You fix bugs.", model=model, tools=[search])
 
 
-async def test_an_agent_accepts_the_model_and_is_steered():
+async def test_agent_accepts_the_model_and_is_steered():
     inner = Scripted(8)
     async with ReasonBlocks().openai_model(inner, task="find it") as model:
         result = await Runner.run(agent(model), "Where is it?", max_turns=20)
@@ -101,7 +101,7 @@ async def test_an_agent_accepts_the_model_and_is_steered():
     assert (model.step_log[1].tokens, model.step_log[1].model_id) == (100, "gpt-5")
 
 
-async def test_guidance_may_stand_in_the_instructions():
+async def test_guidance_in_the_instructions():
     inner = Scripted(4)
     model = ReasonBlocks().openai_model(inner, placement="system")
     await Runner.run(agent(model), "Where is it?", max_turns=20)
@@ -109,7 +109,7 @@ async def test_guidance_may_stand_in_the_instructions():
     assert inner.requests[3][0].startswith("You fix bugs.\n\n[REASONBLOCKS]\n")
 
 
-async def test_streams_are_steered_too():
+async def test_streamed_calls_are_steered():
     inner = Scripted(4, words=False)
     model = ReasonBlocks().openai_model(inner)
     result = Runner.run_streamed(agent(model), "Where is it?", max_turns=20)
@@ -120,7 +120,7 @@ async def test_streams_are_steered_too():
     assert model.step_log[1].cache_read_tokens == 30
 
 
-async def test_states_choose_models():
+async def test_model_routing_selects_models_by_state():
     inner, small = Scripted(8), Scripted(0, model="small")
     rb = ReasonBlocks(model_routing={"FAST": "openai:small"})
     model = rb.openai_model(inner, model_factory=lambda name: small if name == "small" else inner)
@@ -129,7 +129,7 @@ async def test_states_choose_models():
     assert model.step_log[-1].model_id == "small"
 
 
-async def test_what_the_model_raises_passes_through_once():
+async def test_model_errors_propagate_without_retry():
     inner = Scripted(4)
     inner.fails_at = 1
     model = ReasonBlocks().openai_model(inner)
@@ -140,7 +140,7 @@ async def test_what_the_model_raises_passes_through_once():
     assert len(model.step_log) == 1
 
 
-async def test_hooks_watch_and_keep_arguments_and_results():
+async def test_hooks_record_arguments_and_results():
     inner = Scripted(4)
     hooks = ReasonBlocks().openai_hooks(task="find it")
     async with hooks:
@@ -152,16 +152,33 @@ async def test_hooks_watch_and_keep_arguments_and_results():
     assert hooks.session.is_finished
 
 
-async def test_hooks_may_be_used_for_several_runs():
+async def test_hooks_serve_several_runs():
     hooks = ReasonBlocks().openai_hooks(run_id="r")
     for expected in ("r", "r-2"):
         await Runner.run(agent(Scripted(2)), "Where is it?", hooks=hooks)
         assert (hooks.session.run_id, len(hooks.step_log)) == (expected, 3)
 
 
-async def test_a_model_may_be_made_as_the_sdk_documents():
+async def test_documented_model_constructor():
     from agents import OpenAIChatCompletionsModel
     from openai import AsyncOpenAI
 
     inner = OpenAIChatCompletionsModel("gpt-4o", AsyncOpenAI(api_key="x"))
     assert isinstance(ReasonBlocks().openai_model(inner), Model)
+
+
+def test_reasoning_is_part_of_the_thought():
+    from openai.types.responses import ResponseReasoningItem
+    from openai.types.responses.response_reasoning_item import Summary
+
+    from reasonblocks.integrations.openai_agents import parse_turn
+
+    summary = Summary(type="summary_text", text="Let me search for the setting.")
+    call = ResponseFunctionToolCall(type="function_call", call_id="c", name="search", arguments="{}")
+    output = [ResponseReasoningItem(id="r", type="reasoning", summary=[summary]), call]
+    (step,) = parse_turn(output).steps({"c": ("nothing found", False)})
+    assert (step.thought, step.action, step.observation) == (
+        "Let me search for the setting.",
+        "search",
+        "nothing found",
+    )

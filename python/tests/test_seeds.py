@@ -1,4 +1,4 @@
-"""The Python of the documents that the product was asked for in runs as printed."""
+"""Code snippets of the product documents run unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not SEEDS.is_dir(), reason="the documents are no
 
 
 def snippets(text: str) -> list[str]:
-    """The longest pieces that are Python, from each line that begins like our code."""
+    """Returns the longest valid Python snippets that begin with a known line."""
     lines, found, at = text.splitlines(), [], 0
     while at < len(lines):
         longest = 0
@@ -37,7 +37,7 @@ def snippets(text: str) -> list[str]:
     return found
 
 
-def test_every_snippet_of_the_documents_runs_as_printed(capsys):
+def test_documented_snippets_run(capsys):
     ran = []
     for document in sorted(SEEDS.glob("*.txt")):
         names: dict[str, Any] = {}
@@ -55,7 +55,7 @@ def test_every_snippet_of_the_documents_runs_as_printed(capsys):
     assert "streak" in capsys.readouterr().out
 
 
-def test_what_the_documents_promise_of_the_step_log_holds():
+def test_documented_step_log():
     from conftest import ScriptedChat, looping, search
     from langchain.agents import create_agent
 

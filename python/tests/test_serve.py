@@ -1,4 +1,4 @@
-"""Against the real server, and beside the public package: runs where `RB_BIN` names the binary."""
+"""Tests against `rb serve`, and comparison with the public package. `RB_BIN` is the path of the binary."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         server.wait(10)
 
 
-def test_a_run_is_judged_and_kept_by_the_server(url):
+def test_server_evaluates_and_stores_a_run(url):
     rb = ReasonBlocks(api_key="rb_test_x", base_url=url)
     model = ScriptedChat(script=looping(8))
     mw = rb.middleware(run_id="serve-1", agent_name="fixer", task="find the session expiry")
@@ -59,7 +59,7 @@ def test_a_run_is_judged_and_kept_by_the_server(url):
     assert any(entry.injection_sources for entry in mw.step_log)
     assert any(entry.monitors_fired for entry in mw.step_log)
     kept = rb.server.get_run("serve-1")
-    assert kept["outcome"] == "success"
+    assert kept["outcome"] == "completed"
     assert len(kept["steps"]) == 10
     assert kept["steps"][-1]["thought"] == "I could not find it."
     assert "serve-1" in [run["run_id"] for run in rb.server.list_runs()]
@@ -67,7 +67,7 @@ def test_a_run_is_judged_and_kept_by_the_server(url):
     assert rb.server.score_step("ok") < 0.05
 
 
-def test_steps_after_a_mark_are_judged_as_the_whole_run(url):
+def test_incremental_evaluation_equals_whole_run(url):
     server = Server(api_key="rb_test_x", base_url=url)
     steps = [Step(f"Let me search again {at}", "search", {"query": "session"}, "nothing found") for at in range(8)]
     reply = server.evaluate(steps[:1])
@@ -77,10 +77,10 @@ def test_steps_after_a_mark_are_judged_as_the_whole_run(url):
     assert reply["step_count"] == 8
     assert reply["inject"]
     assert server.evaluate(steps[:1], after_mark="unknown") is None
-    assert server.evaluate(steps[:1]) is not None, "the server is not left alone for that"
+    assert server.evaluate(steps[:1]) is not None, "an unknown mark does not open the circuit breaker"
 
 
-def test_findings_are_kept_by_the_server(url):
+def test_server_stores_findings(url):
     with CodebaseMemory("org/repo", api_key="rb_test_x", base_url=url) as memory:
         assert memory.store("The session expiry is set in the settings file.", file_path="app/settings.py")
         assert memory.recall("when do session tokens expire?")[0]["file_path"] == "app/settings.py"
@@ -99,11 +99,11 @@ def run_agent(url: str, run_id: str, path: str) -> dict[str, Any]:
 
 
 @pytest.mark.skipif(not PUBLIC_SDK, reason="RB_PUBLIC_SDK names no folder with reasonblocks==0.2.5")
-def test_moving_from_the_public_package_keeps_the_steering_or_betters_it(url):
-    """The same agent, the same server, both packages.
+def test_migration_from_the_public_package_keeps_guidance(url):
+    """Runs the same agent against the same server with both packages.
 
-    Difficulty, states and what fired must be equal. Steering must come at the same calls; ours may add one where the
-    public package loses an advice that first came during a cooldown, and never leaves one out.
+    Difficulty and states must be equal. This package must insert every guidance that the public package inserts; it can
+    insert more, because the public package loses advice that first arrives during a cooldown.
     """
     theirs = run_agent(url, "public", str(PUBLIC_SDK))
     ours = run_agent(url, "ours", "")
@@ -111,12 +111,14 @@ def test_moving_from_the_public_package_keeps_the_steering_or_betters_it(url):
     for there, here in zip(theirs["log"], ours["log"], strict=True):
         assert there["state"] == here["state"]
         assert (there["difficulty"] or 0) == pytest.approx(here["difficulty"] or 0)
-    steered_there = [at for at, text in enumerate(theirs["told"]) if text]
-    steered_here = [at for at, text in enumerate(ours["told"]) if text]
+    steered_there = [at for at, text in enumerate(theirs["guidance"]) if text]
+    steered_here = [at for at, text in enumerate(ours["guidance"]) if text]
     print("public:", steered_there, "ours:", steered_here)
     assert steered_there
     assert set(steered_there) <= set(steered_here)
-    advice = [(at, line) for at in steered_there for line in theirs["told"][at].splitlines() if "Run monitor" in line]
+    advice = [
+        (at, line) for at in steered_there for line in theirs["guidance"][at].splitlines() if "Run monitor" in line
+    ]
     assert advice
     for at, line in advice:
-        assert line in ours["told"][at]
+        assert line in ours["guidance"][at]

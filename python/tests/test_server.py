@@ -1,4 +1,4 @@
-"""With a server: judging, looking up and telling, over a real socket; and without one, when it fails."""
+"""Evaluation, retrieval and telemetry with a server, and fallback when it fails."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def guidance(model: ScriptedChat) -> dict[int, str]:
     return found
 
 
-def test_a_server_judges_looks_up_and_is_told(serve):
+def test_server_evaluates_retrieves_and_receives_telemetry(serve):
     def answer(method: str, path: str, body: Any) -> tuple[int, Any]:
         if path == "/monitors/evaluate" and len(body["steps"]) == 2:
             return 200, {
@@ -65,6 +65,7 @@ def test_a_server_judges_looks_up_and_is_told(serve):
         "task_profile": "qa",
         "weights": {"streak": 0.5},
         "run_id": "org/run:1",
+        "task": "find it",
         "steps": [
             {
                 "thought": "Let me search again 0",
@@ -94,11 +95,11 @@ def test_a_server_judges_looks_up_and_is_told(serve):
     assert rows[2]["metadata"]["fsm_state"] == "NORMAL"
     assert rows[4]["thought"] == "I could not find it."
     assert rows[4]["metadata"]["is_answer"] is True
-    assert server.bodies("/monitor/runs/org/run:1/finish") == [{"outcome": "success"}]
+    assert server.bodies("/monitor/runs/org/run:1/finish") == [{"outcome": "completed"}]
     assert server.headers[0]["Authorization"] == "Bearer rb_live_x"
 
 
-def test_a_server_that_marks_what_it_knows_is_told_what_is_new(serve):
+def test_only_new_steps_are_sent_after_a_mark(serve):
     known: dict[str, int] = {}
     is_forgetful = False
 
@@ -126,13 +127,13 @@ def test_a_server_that_marks_what_it_knows_is_told_what_is_new(serve):
     assert asked() == [(1, None), (1, "mark 1"), (1, "mark 2")]
     is_forgetful = True
     take("four")
-    assert asked()[3:] == [(1, "mark 3"), (4, None)], "the server has started again"
+    assert asked()[3:] == [(1, "mark 3"), (4, None)], "a restarted server does not know the mark"
     is_forgetful = False
     take("five")
     assert asked()[5:] == [(1, "mark 4")]
 
 
-def test_a_failing_server_costs_no_guidance_and_one_failed_call(serve):
+def test_failing_server_falls_back_after_one_request(serve):
     server = serve(lambda *_: (503, {"detail": "down"}))
     rb = ReasonBlocks(base_url=server.url, live_streaming_enabled=False)
     model = ScriptedChat(script=looping(4))
@@ -143,7 +144,7 @@ def test_a_failing_server_costs_no_guidance_and_one_failed_call(serve):
     assert len(server.requests) == 1
 
 
-def test_a_hanging_server_holds_an_agent_up_once_and_briefly(serve):
+def test_hanging_server_delays_the_agent_once(serve):
     release = threading.Event()
 
     def answer(method: str, path: str, body: Any) -> tuple[int, Any]:
@@ -162,7 +163,7 @@ def test_a_hanging_server_holds_an_agent_up_once_and_briefly(serve):
     assert list(guidance(model)) == [3]
 
 
-def test_a_lookup_that_failed_is_made_again(serve):
+def test_failed_lookup_is_retried(serve):
     failing = [True]
 
     def answer(method: str, path: str, body: Any) -> tuple[int, Any]:
@@ -179,7 +180,7 @@ def test_a_lookup_that_failed_is_made_again(serve):
     assert list(guidance(model)) == [1]
 
 
-async def test_an_event_loop_goes_on_while_the_server_thinks(serve):
+async def test_server_requests_do_not_block_the_event_loop(serve):
     import asyncio
 
     def answer(method: str, path: str, body: Any) -> tuple[int, Any]:
@@ -203,7 +204,7 @@ async def test_an_event_loop_goes_on_while_the_server_thinks(serve):
     assert ticks > 20
 
 
-def test_telemetry_keeps_the_newest_and_never_waits(serve):
+def test_full_telemetry_queue_drops_the_oldest_event(serve):
     release = threading.Event()
     seen: list[int] = []
 
@@ -213,32 +214,32 @@ def test_telemetry_keeps_the_newest_and_never_waits(serve):
         return 200, {"ok": True}
 
     server = serve(answer)
-    telemetry = Telemetry(Server(base_url=server.url), queue_max=5)
+    telemetry = Telemetry(Server(base_url=server.url), queue_capacity=5)
     begun = time.monotonic()
     for n in range(100):
-        telemetry.step_taken("r", {"step_index": n})
+        telemetry.send_step("r", {"step_index": n})
     assert time.monotonic() - begun < 0.5
     release.set()
     assert telemetry.flush(5)
     assert seen[-5:] == [95, 96, 97, 98, 99]
     assert telemetry.stats.dropped_full == 100 - len(seen)
     telemetry.close()
-    telemetry.step_taken("r", {"step_index": 100})
+    telemetry.send_step("r", {"step_index": 100})
     assert telemetry.stats.enqueued == 100
 
 
-def test_telemetry_tries_again_unless_that_is_useless(serve):
+def test_telemetry_retries_transient_errors(serve):
     answers = [(500, {}), (429, {}), (200, {"ok": True}), (422, {"detail": "no"}), (200, {"ok": True})]
     server = serve(lambda *_: answers.pop(0))
-    telemetry = Telemetry(Server(base_url=server.url), retry_s=0.01)
+    telemetry = Telemetry(Server(base_url=server.url), retry_delay_s=0.01)
     for n in range(3):
-        telemetry.step_taken("r", {"step_index": n})
+        telemetry.send_step("r", {"step_index": n})
     assert telemetry.flush(5)
     assert (telemetry.stats.sent, telemetry.stats.dropped_failed) == (2, 1)
     assert len(server.requests) == 5
 
 
-def test_an_outcome_may_be_corrected_afterwards(serve):
+def test_outcome_can_be_corrected_later(serve):
     server = serve(healthy)
     rb = ReasonBlocks(base_url=server.url)
     mw = rb.middleware(run_id="r")
@@ -246,10 +247,10 @@ def test_an_outcome_may_be_corrected_afterwards(serve):
         run(ScriptedChat(script=looping(1)), mw)
         mw.mark_failure(reason="tests_still_failing")
     outcomes = [body["outcome"] for body in server.bodies("/monitor/runs/r/finish")]
-    assert outcomes == ["success", "tests_still_failing"]
+    assert outcomes == ["completed", "tests_still_failing"]
 
 
-def test_the_direct_clients_speak_the_documented_routes(serve):
+def test_clients_use_the_documented_routes(serve):
     def answer(method: str, path: str, body: Any) -> tuple[int, Any]:
         return {
             "/monitor/runs?limit=3": (200, [{"run_id": "a"}]),
@@ -273,7 +274,7 @@ def test_the_direct_clients_speak_the_documented_routes(serve):
     assert Server(base_url="http://127.0.0.1:1", timeout=0.2).list_runs() == []
 
 
-def test_a_server_from_the_environment_is_used_as_it_is(serve, monkeypatch, caplog):
+def test_base_url_from_the_environment(serve, monkeypatch, caplog):
     server = serve(healthy)
     monkeypatch.setenv("REASONBLOCKS_BASE_URL", server.url)
     assert ReasonBlocks(api_key="k").server is not None
@@ -285,13 +286,13 @@ def test_a_server_from_the_environment_is_used_as_it_is(serve, monkeypatch, capl
     assert ReasonBlocks(api_key="k", base_url="").server is None
 
 
-def test_a_connection_is_kept_and_renewed(serve):
+def test_connection_is_reused_and_renewed(serve):
     server = serve(healthy)
     client = Server(base_url=server.url)
     assert client.health_summary() == {"status": "ok"}
-    first = client._http._mine.connection
+    first = client._http._local.connection
     assert client.health_summary() == {"status": "ok"}
-    assert client._http._mine.connection is first
+    assert client._http._local.connection is first
     first.sock.close()
     assert client.health_summary() == {"status": "ok"}
     client.close()

@@ -1,4 +1,4 @@
-"""The walk of a step in a loop of one's own, and settings."""
+"""Sessions in custom loops, and settings."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def walk(session: SteeringSession, count: int) -> list[str | None]:
     return texts
 
 
-def test_a_loop_of_ones_own_is_watched_and_steered():
+def test_custom_loop_is_monitored_and_steered():
     with ReasonBlocks().session(task="find the timeout") as session:
         texts = walk(session, 9)
     assert [at for at, text in enumerate(texts) if text] == [3, 8]
@@ -63,7 +63,7 @@ def test_a_loop_of_ones_own_is_watched_and_steered():
     assert entry["intervention_texts"][0] in texts[3]
 
 
-def test_patterns_kept_here_are_found_by_meaning_and_by_failure():
+def test_local_patterns_match_by_similarity_and_failure_type():
     rb = ReasonBlocks(patterns=[E1, E2])
     session = rb.session()
     texts = walk(session, 4)
@@ -73,9 +73,9 @@ def test_patterns_kept_here_are_found_by_meaning_and_by_failure():
     assert [entry.injection_sources for entry in session.step_log] == [[], [], ["e1"], ["monitor", "e2"]]
     assert session.step_log[2].injections == ["[e1:p1]"]
     assert len(LocalLibrary([E1, E2])) == 2
-    with pytest.raises(ValueError, match="a pattern of tier e1 needs the field `recommended_action` or `unlock`"):
+    with pytest.raises(ValueError, match="missing field of an e1 pattern: `recommended_action` or `unlock`"):
         LocalLibrary([{"tier": "e1", "fields": {"situation": "x"}}])
-    with pytest.raises(ValueError, match="`e9` is no tier"):
+    with pytest.raises(ValueError, match="unknown tier: `e9`"):
         LocalLibrary([{"tier": "e9", "fields": {}}])
 
 
@@ -87,7 +87,7 @@ def test_patterns_are_read_from_a_file(tmp_path):
     assert len(LocalLibrary.from_file(path)) == 2
 
 
-async def test_the_same_in_an_event_loop():
+async def test_async_session():
     async with ReasonBlocks().session() as session:
         decision = await session.abegin_step()
         session.end_step(decision)
@@ -97,7 +97,7 @@ async def test_the_same_in_an_event_loop():
     assert decision.fragment is not None
 
 
-def test_a_prompt_is_composed_with_and_without_a_base():
+def test_system_prompt_with_and_without_a_base():
     session = ReasonBlocks().session()
     walk(session, 3)
     decision = session.begin_step(thought="again", action="search")
@@ -110,7 +110,7 @@ def test_a_prompt_is_composed_with_and_without_a_base():
     assert decision.system_blocks(None) == [{"type": "text", "text": decision.fragment}]
 
 
-def test_a_decision_counts_once_and_only_when_the_model_answered():
+def test_decision_counts_once_and_only_after_a_response():
     session = ReasonBlocks().session()
     walk(session, 3)
     first = session.begin_step(thought="again", action="search")
@@ -125,10 +125,10 @@ def test_stages_cannot_be_used_twice():
     run = Run(Rules())
     ask = run.before_model([])
     plan = run.plan(ask)
-    with pytest.raises(ValueError, match="has been planned already"):
+    with pytest.raises(ValueError, match="was already planned"):
         run.plan(ask)
     run.record(plan)
-    with pytest.raises(ValueError, match="has been recorded already"):
+    with pytest.raises(ValueError, match="was already recorded"):
         run.record(plan)
     with pytest.raises(TypeError):
         run.before_model(["no step"])
@@ -146,14 +146,14 @@ def test_stages_cannot_be_used_twice():
         {"tuple": (1, 2)},
     ],
 )
-def test_structured_arguments_are_the_json_that_python_writes(argument):
+def test_structured_arguments_equal_json_dumps(argument):
     import json
 
     expected = json.dumps(argument, ensure_ascii=False)
     assert Step(action="tool", action_input=argument).action_input == expected
 
 
-def test_arguments_that_are_no_json_become_text():
+def test_unserialisable_arguments_become_text():
     endless: list[object] = []
     endless.append(endless)
     assert Step(action="tool", action_input=endless).action_input == "[[...]]"
@@ -161,7 +161,7 @@ def test_arguments_that_are_no_json_become_text():
     assert Step(action="tool", action_input="plain").action_input == "plain"
 
 
-def test_readings_carry_their_reasons():
+def test_readings_have_advice_and_steps():
     run = Run(Rules(suite="heuristic"))
     run.record(run.plan(run.before_model([])))
     ask = run.before_model([Step("x", "read")] * 3)
@@ -177,36 +177,33 @@ def test_readings_carry_their_reasons():
     ("options", "error", "message"),
     [
         ({"suite": "all"}, ValueError, '`suite` ("all") must be "both"'),
-        ({"fsm_thresholds": {"fast": 1}}, TypeError, "`fsm` has no setting `fast`; there are fast_threshold"),
+        ({"fsm_thresholds": {"fast": 1}}, TypeError, "unknown setting: `fsm.fast`; use one of fast_threshold"),
         ({"fsm_thresholds": {"fast_threshold": 0.7}}, ValueError, "`fsm.fast_threshold` (0.7) must be smaller"),
         ({"fsm_thresholds": {"fast_window": 1.5}}, ValueError, "`fsm.fast_window` (1.5) must be a whole number"),
-        ({"gate": {"cap": 1}}, TypeError, "`gate` has no setting `cap`"),
+        ({"gate": {"cap": 1}}, TypeError, "unknown setting: `gate.cap`"),
         ({"model_routing": {"slow": "x"}}, ValueError, "`routing.slow`: there is no state of that name"),
         ({"token_budget": 0}, ValueError, "`budget.tokens_max` must be at least 1"),
-        ({"placement": "middle"}, ValueError, "`placement` ('middle') must be 'system' or 'tail'"),
-        ({"monitor_names": ["loop"]}, ValueError, "`suite` chooses the monitors"),
-        ({"api_key": "two words"}, ValueError, "`api_key` may hold letters"),
-        ({"api_key": "key\n"}, ValueError, "`api_key` may hold letters"),
+        ({"placement": "middle"}, ValueError, "invalid `placement` ('middle'): use 'system' or 'tail'"),
+        ({"monitor_names": ["loop"]}, ValueError, "`monitor_names` is not supported"),
+        ({"api_key": "two words"}, ValueError, "invalid `api_key`"),
+        ({"api_key": "key\n"}, ValueError, "invalid `api_key`"),
         ({"base_url": "ftp://x"}, ValueError, "must begin with http:// or https://"),
     ],
 )
-def test_settings_that_cannot_work_are_refused_in_words(options, error, message):
+def test_invalid_settings_raise_errors(options, error, message):
     with pytest.raises(error) as raised:
         ReasonBlocks(**options)
     assert message in str(raised.value)
 
 
-def test_weights_that_were_not_taken_are_told(caplog):
+def test_adjusted_weights_are_noted(caplog):
     rb = ReasonBlocks(task_profile="legal", monitor_weights={"sterak": 0.1, "hedge": -1, "streak": 0.5})
-    assert rb.rules.notes == [
-        "`legal` is no built-in profile (coding, pr_review, qa); its weights are those of `coding`",
-        "the weight of `hedge` must be between 0 and 1; -1 was taken as 0",
-        "`sterak` is no monitor; its weight was left out",
-    ]
+    for note, named in zip(rb.rules.notes, ("unknown profile: `legal`", "`hedge`", "`sterak`"), strict=True):
+        assert named in note
     assert "sterak" in caplog.text
 
 
-def test_a_key_is_never_shown_and_never_pickled():
+def test_key_is_masked_and_not_pickled():
     rb = ReasonBlocks(api_key="rb_live_secret_1234", base_url="http://localhost:1")
     for shown in (repr(rb), repr(rb.server)):
         assert "secret" not in shown
@@ -216,26 +213,26 @@ def test_a_key_is_never_shown_and_never_pickled():
             pickle.dumps(secret)
 
 
-def test_the_coin_of_an_experiment_is_the_documented_one():
+def test_experiment_assignment_is_the_documented_one():
     arms = [assign_arm("cust-acme-q2", f"t-{n}") for n in range(1, 9)]
     assert arms == ["on", "off", "off", "on", "on", "on", "on", "off"]
     with pytest.raises(ValueError, match="on_fraction"):
         assign_arm("a", "b", on_fraction=2)
 
 
-def test_patterns_render_per_family():
+def test_patterns_render_per_model_family():
     fields = {"instruction": "Whenever you edit, run tests."}
     assert render_pattern("E3", "", fields) == "[RB-MONITOR CORRECTION]\nALWAYS: Whenever you edit, run tests."
     documented = {"situation": "s", "dead_ends": ["a", "b"], "unlock": "u"}
     assert render_pattern("e1", "claude-haiku", documented).endswith("SITUATION: s\nDEAD END: a; b\nUNLOCK: u")
 
 
-def test_meanings_are_compared_here():
+def test_similarity_is_computed_in_process():
     assert similarity("session expiry", "session token expiration") > 0.8
     assert similarity("session expiry", "paint the fence") < 0.1
 
 
-def test_a_step_whose_call_did_not_come_back_is_told_at_the_end(serve):
+def test_step_of_a_failed_call_is_sent_at_the_end(serve):
     from conftest import healthy
 
     server = serve(healthy)
@@ -246,3 +243,69 @@ def test_a_step_whose_call_did_not_come_back_is_told_at_the_end(serve):
     rows = server.bodies("/monitor/runs/r/steps")
     assert [row.get("action") for row in rows] == [None, "read"]
     assert server.bodies("/monitor/runs/r/finish") == [{"outcome": "failure: RuntimeError"}]
+
+
+def outcomes(server, run_id="r"):
+    return [body["outcome"] for body in server.bodies(f"/monitor/runs/{run_id}/finish")]
+
+
+def test_outcome_is_unknown_without_a_verdict(serve):
+    from conftest import healthy
+
+    server = serve(healthy)
+    with ReasonBlocks(base_url=server.url).session(run_id="r") as session:
+        session.end_step(session.begin_step())
+    assert outcomes(server) == ["completed"], "a run without an exception is not a success"
+    assert session.outcome == "completed"
+
+
+@pytest.mark.parametrize(
+    ("act", "expected"),
+    [
+        (lambda session: session.finish(success=True), ["success"]),
+        (lambda session: session.finish(success=False), ["failure"]),
+        (lambda session: session.finish(outcome_status="partial"), ["partial"]),
+        (lambda session: session.mark_success(), ["success"]),
+        (lambda session: session.mark_failure(reason="tests fail"), ["tests fail"]),
+        (lambda session: (session.finish(), session.mark_success()), ["completed", "success"]),
+    ],
+)
+def test_explicit_verdict_is_the_outcome(serve, act, expected):
+    from conftest import healthy
+
+    server = serve(healthy)
+    with ReasonBlocks(base_url=server.url).session(run_id="r") as session:
+        act(session)
+    assert outcomes(server) == expected
+
+
+@pytest.mark.parametrize(
+    ("act", "expected"),
+    [
+        (lambda session: None, "failure: RuntimeError"),
+        (lambda session: session.mark_success(), "failure: RuntimeError"),
+        (lambda session: session.mark_failure(reason="tests fail"), "tests fail"),
+    ],
+)
+def test_exception_is_a_failure(act, expected):
+    session = ReasonBlocks().session()
+    session.start()
+    act(session)
+    session.__exit__(RuntimeError, RuntimeError("overloaded"), None)
+    assert session.outcome == expected
+
+
+def test_final_answer_is_evaluated_as_the_closing_step():
+    with ReasonBlocks(suite="semantic").session(task="fix the expiry") as session:
+        session.end_step(session.begin_step(), tool_calls=["edit_file"])
+        for at in range(2):
+            decision = session.begin_step(
+                thought=f"I change part {at} of the expiry.",
+                action="edit_file",
+                action_input={"path": f"app/part{at}.py", "old_str": "30", "new_str": "60"},
+                observation="The file has been edited.",
+            )
+            tools = ["edit_file"] if at == 0 else []
+            session.end_step(decision, tool_calls=tools, answer="Done. The expiry is fixed and all tests pass.")
+    assert session.summary["steps"] == 3
+    assert session.summary["fired"] == {"verification_skip": 1}

@@ -1,4 +1,4 @@
-"""`evaluate_all` against the public package 0.1.0, and what it is for."""
+"""`evaluate_all` and its equality with the public package 0.1.0."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def timed_runs() -> list[list[dict[str, Any]]]:
 
 
 @needs_reference
-def test_it_equals_the_public_function_on_any_input_and_is_faster_from_the_first_step():
+def test_evaluate_all_equals_the_public_function_and_is_faster():
     given = cases()
     script = Path(__file__).with_name("reference.py")
     done = subprocess.run(
@@ -104,7 +104,7 @@ def test_it_equals_the_public_function_on_any_input_and_is_faster_from_the_first
         assert best < theirs_s
 
 
-def test_the_documented_run_reads_as_documented():
+def test_documented_run_has_the_documented_scores():
     steps = [
         {"step_index": 0, "action": "read_file", "thought": "Let me look at this", "observation": "..."},
         {"step_index": 1, "action": "read_file", "thought": "Hmm, not sure", "observation": "..."},
@@ -122,7 +122,7 @@ def test_the_documented_run_reads_as_documented():
     assert len(ALL_MONITOR_NAMES) == 12
 
 
-def test_single_monitors_take_their_settings():
+def test_single_monitor_settings():
     steps = [{"action": "read"}] * 4
     assert suite.score_streak(steps) == 0.8
     assert suite.score_streak(steps, cap=4) == 1.0
@@ -133,20 +133,20 @@ def test_single_monitors_take_their_settings():
     assert suite.score_hedge([{"thought": "I was wrong"}]) == 1.0
     with pytest.raises(ValueError, match=r"`monitors.streak.cap` \(0\) must be at least 1"):
         suite.score_streak(steps, cap=0)
-    with pytest.raises(TypeError, match="step 1: .*the action is a `int`; a tool's name is a text"):
+    with pytest.raises(TypeError, match="step 1: .*`action` is of type `int`"):
         evaluate_all([{}, {"action": 3}])
     with pytest.raises(TypeError):
         evaluate_all(3)
 
 
-def test_texts_keep_what_utf8_cannot_hold():
+def test_unpaired_surrogates_are_kept():
     lone = "\ud800" * 3
     step = _engine.Step(lone, "tool", {"x": lone}, lone)
     assert len(step.thought) == 3
     assert _engine.compress_tool_output("\udc80" * 10, threshold_chars=20).startswith("\U00100480")
 
 
-def test_tool_output_is_cut_only_when_that_makes_it_shorter():
+def test_tool_output_is_truncated_only_if_shorter():
     cut = _engine.compress_tool_output
     assert len(cut("x" * 1800)) == 1800
     assert len(cut("x" * 1801)) == 1633

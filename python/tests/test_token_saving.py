@@ -1,4 +1,4 @@
-"""Fewer tokens, same history."""
+"""Token saving middleware."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from reasonblocks import ReasonBlocksConfig, TokenSavingMiddleware, build_middle
 
 @tool
 def search(query: str) -> str:
-    """Find a lot."""
+    """Return a long result."""
     return "line\n" * 1_000
 
 
 class ChatOpenAI(ScriptedChat):
-    """Named like a provider whose cache works by itself."""
+    """Has the name of a provider with automatic prompt caching."""
 
 
 def run(model: Any, *middleware: Any) -> Any:
@@ -32,7 +32,7 @@ def lengths(messages: list[Any]) -> list[int]:
     return [len(m.content) for m in messages if isinstance(m, ToolMessage)]
 
 
-def test_old_tool_output_is_cut_in_the_request_alone():
+def test_old_tool_output_is_truncated_in_the_request_only():
     model = ScriptedChat(script=looping(4))
     saving = TokenSavingMiddleware()
     result = run(model, saving)
@@ -42,7 +42,7 @@ def test_old_tool_output_is_cut_in_the_request_alone():
     assert saving.stats.chars_saved == 3 * (5000 - 1634)
 
 
-def test_an_automatic_cache_is_not_busted():
+def test_automatic_prompt_cache_stays_valid():
     model = ChatOpenAI(script=looping(4), model_name="gpt-5")
     run(model, TokenSavingMiddleware())
     assert lengths(model.requests[4]) == [5000] * 4
@@ -55,7 +55,7 @@ def nudges(model: ScriptedChat) -> list[int]:
     return [at for at, r in enumerate(model.requests) if "Run monitor" in str(r[-1].content)]
 
 
-def test_a_run_that_repeats_itself_is_asked_for_its_answer_now_and_then():
+def test_repetitive_run_gets_early_exit_messages():
     model = ScriptedChat(script=looping(20))
     saving = TokenSavingMiddleware(early_exit_min_call_index=10)
     result = run(model, saving)
@@ -64,7 +64,7 @@ def test_a_run_that_repeats_itself_is_asked_for_its_answer_now_and_then():
     assert sum(isinstance(m, HumanMessage) for m in result["messages"]) == 1
 
 
-def test_a_run_that_gets_on_is_left_alone():
+def test_healthy_run_gets_no_early_exit_message():
     names = ["search", "lookup", "scan"]
     script = [*(turn(f"step {n}", n, str(n), names[n % 3]) for n in range(20)), AIMessage(content="done")]
     model = ScriptedChat(script=script)
@@ -80,13 +80,13 @@ def _named(name: str) -> Any:
     return StructuredTool.from_function(func=lambda query: "ok " + query, name=name, description="x")
 
 
-def test_signals_may_come_from_elsewhere():
+def test_custom_early_exit_signals():
     model = ScriptedChat(script=looping(3))
     run(model, TokenSavingMiddleware(early_exit_min_call_index=2, signals_fn=lambda steps: {"streak": 1.0}))
     assert nudges(model) == [2]
 
 
-def test_a_config_makes_the_whole_list():
+def test_config_creates_the_middleware_list():
     config = ReasonBlocksConfig(monitor_weights={"streak": 0.5}, ts_early_exit_min_call_index=4)
     made = build_middleware(config, run_id="r", run_metadata={"task": "t", "pr": 7})
     assert [type(m).__name__ for m in made] == ["ReasonBlocksMiddleware", "TokenSavingMiddleware"]
@@ -103,6 +103,6 @@ def test_a_config_makes_the_whole_list():
     assert build_middleware(off) == []
 
 
-def test_lengths_must_make_sense():
+def test_negative_lengths_are_rejected():
     with pytest.raises(ValueError, match="must not be negative"):
         TokenSavingMiddleware(head_keep_chars=-1)

@@ -1,7 +1,7 @@
-//! LangChain's messages, read where they lie: what is new in a conversation as steps, and what an answer says.
+//! Conversion of LangChain messages to steps and responses.
 //!
-//! Both are looked at with every model call, so they are read here and not in Python: an agent's own code has by then
-//! driven everything else out of the caches, and every function more that Python must run is fetched anew.
+//! Both run before and after every model call. They are implemented here instead of in Python because CPU caches are
+//! cold between two calls, and each additional Python function costs more than its instructions.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -10,93 +10,116 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySequence, PyString};
 
-use crate::answer::Answer;
+use crate::response::Response;
 use crate::step::Step;
 use crate::text::utf8;
+use crate::turn::{Call, Turn};
 
-/// Who wrote a message. It is known by its `type`: asking for its class goes through pydantic's metaclass.
+/// Author of a message, from its `type` attribute: `isinstance` goes through pydantic's metaclass and is slow.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Author {
     Model,
-    Person,
+    User,
     Tool,
     Other,
 }
 
-/// Knows how far a conversation was read. Reads each turn once, however long the conversation is.
+/// Read position in a growing list of messages. Returns each turn once.
 #[pyclass(frozen)]
-pub(crate) struct Follower {
-    read: Mutex<Option<Turn>>,
+pub(crate) struct ConversationCursor {
+    position: Mutex<Option<Position>>,
 }
 
-/// The turn of the model that was read last.
+/// The last model message that was read.
 #[derive(Clone)]
-struct Turn {
-    at: usize,
+struct Position {
+    index: usize,
     key: Key,
 }
 
-/// What a message is known by: its id, or itself where it has none.
+/// Identity of a message: its id, or its address if it has none.
 #[derive(Clone, PartialEq, Eq)]
 enum Key {
     Id(String),
-    Itself(usize),
+    Address(usize),
 }
 
 #[pymethods]
-impl Follower {
+impl ConversationCursor {
     #[new]
     fn new() -> Self {
-        Self { read: Mutex::new(None) }
+        Self { position: Mutex::new(None) }
     }
 
-    /// The steps since the last look. At the first look these are the turns since the user spoke last: earlier ones
+    /// Returns the steps since the previous call. The first call starts after the last user message: earlier turns
     /// belong to earlier runs.
     #[pyo3(signature = (messages: "object") -> "list[Step]")]
-    fn new_steps<'py>(&self, messages: &Bound<'py, PySequence>) -> PyResult<Bound<'py, PyList>> {
-        // Not held while messages are read: that may run Python, and so another thread that waits for it.
-        let mut read = self.read()?.clone();
-        let begin = unread(read.as_ref(), messages)?;
-        let mut new = Vec::new();
-        for at in begin..messages.len()? {
-            let message = messages.get_item(at)?;
-            new.push((at, author(&message)?, message));
-        }
-        let results = PyDict::new(messages.py());
-        for (_, author, message) in &new {
-            if *author == Author::Tool {
-                results
-                    .set_item(message.getattr(intern!(message.py(), "tool_call_id"))?, message)?;
-            }
-        }
-        let steps = PyList::empty(messages.py());
-        let mut said: Vec<Bound<'_, PyString>> = Vec::new();
-        for (at, author, message) in &new {
-            match author {
-                Author::Model => {
-                    steps_of(message, &results, &joined(&said)?, &steps)?;
-                    said.clear();
-                    read = Some(Turn { at: *at, key: key(message)? });
-                }
-                Author::Person => said.push(text_of(message)?),
-                Author::Tool | Author::Other => {}
-            }
-        }
-        *self.read()? = read;
+    fn new_steps(&self, messages: &Bound<'_, PySequence>) -> PyResult<Vec<Step>> {
+        // The lock is not held while messages are read: attribute access can run Python code, which can switch to
+        // another thread that waits for the lock.
+        let mut position = self.lock()?.clone();
+        let start = unread_start(position.as_ref(), messages)?;
+        let steps = read_steps(messages, start, &mut position)?;
+        *self.lock()? = position;
         Ok(steps)
     }
-}
 
-impl Follower {
-    fn read(&self) -> PyResult<MutexGuard<'_, Option<Turn>>> {
-        self.read.lock().map_err(|_| PyRuntimeError::new_err("an earlier look failed"))
+    /// Returns the steps of the whole conversation.
+    #[staticmethod]
+    #[pyo3(signature = (messages: "object") -> "list[Step]")]
+    fn all_steps(messages: &Bound<'_, PySequence>) -> PyResult<Vec<Step>> {
+        read_steps(messages, 0, &mut None)
     }
 }
 
-/// What a model answered: a response of LangChain's, or one message. `None` where no message of a model is in it.
+impl ConversationCursor {
+    fn lock(&self) -> PyResult<MutexGuard<'_, Option<Position>>> {
+        self.position.lock().map_err(|_| PyRuntimeError::new_err("lock poisoned"))
+    }
+}
+
+/// Reads the messages from `start` on and moves `position` to the last model message.
+fn read_steps(
+    messages: &Bound<'_, PySequence>,
+    start: usize,
+    position: &mut Option<Position>,
+) -> PyResult<Vec<Step>> {
+    let py = messages.py();
+    let mut new = Vec::new();
+    for index in start..messages.len()? {
+        let message = messages.get_item(index)?;
+        new.push((index, author(&message)?, message));
+    }
+    let results = PyDict::new(py);
+    for (_, author, message) in &new {
+        if *author == Author::Tool {
+            results.set_item(message.getattr(intern!(py, "tool_call_id"))?, message)?;
+        }
+    }
+    let mut steps = Vec::new();
+    let mut user_input = String::new();
+    for (index, author, message) in &new {
+        match author {
+            Author::Model => {
+                let turn = parse_turn(message)?;
+                let user_input = std::mem::take(&mut user_input);
+                steps.extend(turn.to_steps(user_input, |call| tool_result(&results, call))?);
+                *position = Some(Position { index: *index, key: key(message)? });
+            }
+            Author::User => {
+                user_input.push_str(if user_input.is_empty() { "" } else { "\n" });
+                user_input.push_str(&utf8(&text_of(message)?)?);
+            }
+            Author::Tool | Author::Other => {}
+        }
+    }
+    Ok(steps)
+}
+
+/// Returns the response in a LangChain `ModelResponse` or message; `None` without a model message.
 #[pyfunction]
 #[pyo3(signature = (response: "object"))]
-pub(crate) fn answer_of(response: &Bound<'_, PyAny>) -> PyResult<Option<Answer>> {
+pub(crate) fn parse_response(response: &Bound<'_, PyAny>) -> PyResult<Option<Response>> {
     let py = response.py();
     let mut messages = response.getattr_opt(intern!(py, "result"))?;
     if messages.is_none()
@@ -104,17 +127,17 @@ pub(crate) fn answer_of(response: &Bound<'_, PyAny>) -> PyResult<Option<Answer>>
     {
         messages = inner.getattr_opt(intern!(py, "result"))?;
     }
-    let Some(messages) = messages else { return said_by_model(response) };
+    let Some(messages) = messages else { return parse_message(response) };
     for message in messages.try_iter()? {
-        let answer = said_by_model(&message?)?;
-        if answer.is_some() {
-            return Ok(answer);
+        let response = parse_message(&message?)?;
+        if response.is_some() {
+            return Ok(response);
         }
     }
     Ok(None)
 }
 
-fn said_by_model(message: &Bound<'_, PyAny>) -> PyResult<Option<Answer>> {
+fn parse_message(message: &Bound<'_, PyAny>) -> PyResult<Option<Response>> {
     let py = message.py();
     if author(message)? != Author::Model {
         return Ok(None);
@@ -124,89 +147,83 @@ fn said_by_model(message: &Bound<'_, PyAny>) -> PyResult<Option<Answer>> {
         let name = call?.get_item(intern!(py, "name"))?;
         tool_calls.push(utf8(name.cast()?)?.into_owned());
     }
-    let words =
+    let final_text =
         if tool_calls.is_empty() { Some(utf8(&text_of(message)?)?.into_owned()) } else { None };
-    let [tokens, input_tokens, output_tokens, cache_read_tokens] = tokens(message)?;
-    Ok(Some(Answer { tool_calls, words, tokens, input_tokens, output_tokens, cache_read_tokens }))
+    let [tokens, input_tokens, output_tokens, cache_read_tokens] = token_counts(message)?;
+    Ok(Some(Response {
+        tool_calls,
+        final_text,
+        tokens,
+        input_tokens,
+        output_tokens,
+        cache_read_tokens,
+    }))
 }
 
-/// What has no such name is no message and is passed over.
+/// Returns `Other` for values that are not messages.
 fn author(message: &Bound<'_, PyAny>) -> PyResult<Author> {
     let kind = message.getattr_opt(intern!(message.py(), "type"))?;
     let Some(Ok(kind)) = kind.map(Bound::cast_into::<PyString>) else { return Ok(Author::Other) };
     Ok(match kind.to_str()? {
         "ai" | "AIMessageChunk" => Author::Model,
-        "human" | "HumanMessageChunk" => Author::Person,
+        "human" | "HumanMessageChunk" => Author::User,
         "tool" | "ToolMessageChunk" => Author::Tool,
         _ => Author::Other,
     })
 }
 
-/// Where the new messages begin: after the turn read last, which mostly is where it was.
-fn unread(read: Option<&Turn>, messages: &Bound<'_, PySequence>) -> PyResult<usize> {
+/// Returns the index of the first unread message.
+fn unread_start(position: Option<&Position>, messages: &Bound<'_, PySequence>) -> PyResult<usize> {
     let count = messages.len()?;
-    if let Some(read) = read
-        && read.at < count
-        && key(&messages.get_item(read.at)?)? == read.key
+    if let Some(position) = position
+        && position.index < count
+        && key(&messages.get_item(position.index)?)? == position.key
     {
-        return Ok(read.at + 1);
+        return Ok(position.index + 1);
     }
     let mut newest = None;
-    for at in (0..count).rev() {
-        let message = messages.get_item(at)?;
-        match (author(&message)?, read) {
-            (Author::Model, Some(read)) if key(&message)? == read.key => return Ok(at + 1),
-            (Author::Model, Some(_)) => newest = newest.or(Some(at)),
-            (Author::Person, None) => return Ok(at + 1),
+    for index in (0..count).rev() {
+        let message = messages.get_item(index)?;
+        match (author(&message)?, position) {
+            (Author::Model, Some(position)) if key(&message)? == position.key => {
+                return Ok(index + 1);
+            }
+            (Author::Model, Some(_)) => newest = newest.or(Some(index)),
+            (Author::User, None) => return Ok(index + 1),
             _ => {}
         }
     }
-    // The turn read last is gone: the history was rewritten, and only the newest turn is surely new.
-    Ok(if read.is_none() { 0 } else { newest.unwrap_or(count) })
+    // The last read turn is missing, so the history was rewritten; only the newest turn is certainly new.
+    Ok(if position.is_none() { 0 } else { newest.unwrap_or(count) })
 }
 
 fn key(message: &Bound<'_, PyAny>) -> PyResult<Key> {
     let id = message.getattr_opt(intern!(message.py(), "id"))?;
     Ok(match id.map(Bound::cast_into::<PyString>) {
         Some(Ok(id)) if !id.is_empty()? => Key::Id(utf8(&id)?.into_owned()),
-        _ => Key::Itself(message.as_ptr() as usize),
+        _ => Key::Address(message.as_ptr() as usize),
     })
 }
 
-/// One step a tool call; what was thought, and what the user said before, stand with the first of them.
-fn steps_of(
-    turn: &Bound<'_, PyAny>,
-    results: &Bound<'_, PyDict>,
-    said: &str,
-    steps: &Bound<'_, PyList>,
-) -> PyResult<()> {
-    let py = turn.py();
-    let text = text_of(turn)?;
-    let mut thought = utf8(&text)?.into_owned();
-    let mut said = said.to_owned();
-    let calls = turn.getattr(intern!(py, "tool_calls"))?;
-    if calls.len()? == 0 {
-        return steps.append(Step::spoken(thought, said));
-    }
-    for call in calls.try_iter()? {
+fn parse_turn(message: &Bound<'_, PyAny>) -> PyResult<Turn> {
+    let py = message.py();
+    let mut calls = Vec::new();
+    for call in message.getattr(intern!(py, "tool_calls"))?.try_iter()? {
         let call = call?;
-        let name = call.get_item(intern!(py, "name"))?;
-        let args = call.get_item(intern!(py, "args"))?;
-        let (observation, is_error) = match results.get_item(call.get_item(intern!(py, "id"))?)? {
-            Some(result) => {
-                let status = result.getattr(intern!(py, "status"))?;
-                (Some(text_of(&result)?), status.eq(intern!(py, "error"))?)
-            }
-            None => (None, false),
-        };
-        let (thought, said) = (std::mem::take(&mut thought), std::mem::take(&mut said));
-        let step = Step::spoken(thought, said);
-        steps.append(step.acted(name.cast()?, &args, observation.as_ref(), is_error)?)?;
+        let (id, name) = (call.get_item(intern!(py, "id"))?, call.get_item(intern!(py, "name"))?);
+        calls.push(Call::new(id.cast().ok(), name.cast()?, &call.get_item(intern!(py, "args"))?)?);
     }
-    Ok(())
+    Ok(Turn::new(thought_of(message)?, calls))
 }
 
-/// The text of a message; where it is nothing but text, without going through its blocks.
+fn tool_result(results: &Bound<'_, PyDict>, call: &Call) -> PyResult<Option<(String, bool)>> {
+    let Some(result) = results.get_item(call.id())? else { return Ok(None) };
+    let py = results.py();
+    let is_error = result.getattr(intern!(py, "status"))?.eq(intern!(py, "error"))?;
+    Ok(Some((utf8(&text_of(&result)?)?.into_owned(), is_error)))
+}
+
+/// Returns the text of a message, without reading its blocks if the content is a plain string.
 fn text_of<'py>(message: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
     let content = message.getattr(intern!(message.py(), "content"))?;
     match content.cast_into::<PyString>() {
@@ -215,22 +232,54 @@ fn text_of<'py>(message: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
     }
 }
 
-fn joined(said: &[Bound<'_, PyString>]) -> PyResult<String> {
-    let mut text = String::new();
-    for (at, part) in said.iter().enumerate() {
-        text.push_str(if at == 0 { "" } else { "\n" });
-        text.push_str(&utf8(part)?);
+/// Returns the reasoning and the text of a model message.
+fn thought_of(message: &Bound<'_, PyAny>) -> PyResult<String> {
+    let content = message.getattr(intern!(message.py(), "content"))?;
+    let mut parts = Vec::new();
+    if let Ok(blocks) = content.cast::<PyList>() {
+        for block in blocks {
+            if let Ok(block) = block.cast::<PyDict>() {
+                read_reasoning(block, &mut parts)?;
+            }
+        }
     }
-    Ok(text)
+    let text = text_of(message)?;
+    parts.push(utf8(&text)?.into_owned());
+    parts.retain(|part| !part.is_empty());
+    Ok(parts.join("\n\n"))
 }
 
-/// What the call cost, as far as it says so: in all, read, written, read from the cache.
-fn tokens(message: &Bound<'_, PyAny>) -> PyResult<[u64; 4]> {
+/// Appends the text of a reasoning block: `thinking` of Anthropic, `reasoning` of LangChain, or the `summary` of OpenAI.
+fn read_reasoning(block: &Bound<'_, PyDict>, parts: &mut Vec<String>) -> PyResult<()> {
+    let py = block.py();
+    let text = |from: &Bound<'_, PyDict>, name: &str| -> PyResult<Option<String>> {
+        let value = from.get_item(name)?;
+        let text = value.as_ref().and_then(|value| value.cast::<PyString>().ok());
+        text.map(|text| utf8(text).map(std::borrow::Cow::into_owned)).transpose()
+    };
+    match text(block, "type")?.as_deref() {
+        Some("thinking") => parts.extend(text(block, "thinking")?),
+        Some("reasoning") => {
+            parts.extend(text(block, "reasoning")?);
+            let summary = block.get_item(intern!(py, "summary"))?;
+            let summary = summary.as_ref().and_then(|summary| summary.cast::<PyList>().ok());
+            for item in summary.into_iter().flatten() {
+                if let Ok(item) = item.cast::<PyDict>() {
+                    parts.extend(text(item, "text")?);
+                }
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Returns total, input, output and cache-read tokens; 0 for missing or invalid counts.
+fn token_counts(message: &Bound<'_, PyAny>) -> PyResult<[u64; 4]> {
     let py = message.py();
     let usage = message.getattr(intern!(py, "usage_metadata"))?;
     let Ok(usage) = usage.cast::<PyDict>() else { return Ok([0; 4]) };
     let number = |from: &Bound<'_, PyDict>, name: &Bound<'_, PyString>| -> PyResult<u64> {
-        // A count that is missing, or that no run can have, counts for nothing.
         Ok(from.get_item(name)?.and_then(|count| count.extract().ok()).unwrap_or(0))
     };
     let cached = match usage.get_item(intern!(py, "input_token_details"))? {

@@ -1,69 +1,74 @@
-//! The engine inside Python: the compiled part of the package in `python/`, imported there as `reasonblocks._engine`.
+//! Python bindings of the engine: the compiled part of the package in `python/`, imported as `reasonblocks._engine`.
 //!
-//! Thin on purpose. Each file turns Python values into the engine's and back; what is decided is decided in `rb-engine`.
-//! The type stubs of the package are written from these signatures by `maturin generate-stubs`, and a test compares them.
+//! The bindings only convert values; every decision is made in `rb-engine`. `maturin generate-stubs` writes the type
+//! stubs of the package from these signatures, and `cargo xtask test python` compares them with the committed file.
 
-/// What a model answered.
-mod answer;
-/// Names of what the package is built from.
-mod catalogue;
-/// What one model call left behind.
-mod entry;
-/// LangChain's messages as steps and answers.
+/// Embeddings, similarity and vector search.
+mod embedding;
+/// Conversion of LangChain messages to steps and responses.
 mod langchain;
-/// Embeddings, similarity and search.
-mod meaning;
-/// Stored guidance, from the fields of a server or a file.
+/// Guidance patterns from the fields of a server reply or a file.
 mod patterns;
-/// Everything a user may set.
+/// Names of the monitors and weights of the built-in profiles.
+mod registry;
+/// Token counts and tool calls of a model response.
+mod response;
+/// Engine configuration from keyword arguments.
 mod rules;
-/// The walk of one step.
+/// The stages of one step.
 mod run;
-/// Long tool output, cut in the middle.
-mod saving;
-/// What the agent did.
+/// One step of an agent.
 mod step;
+/// Step log entry of a completed model call.
+mod step_log;
 /// The heuristic suite over a whole run.
 mod suite;
-/// Python's texts as UTF-8.
+/// Conversion of Python strings to UTF-8.
 mod text;
+/// Truncation of long tool output.
+mod truncate;
+/// One model turn and the steps it results in.
+mod turn;
 
 use mimalloc::MiMalloc;
 
-/// A step is some hundred small texts; the system's allocator costs a few microseconds more with each. Python keeps its own.
+/// A step allocates about a hundred small strings; mimalloc saves a few microseconds per step. Python objects keep
+/// Python's own allocator.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// The engine of ReasonBlocks.
 #[pyo3::pymodule(name = "_engine")]
 mod module {
-    /// The version of the engine and of the package.
+    /// Version of the engine and of the package.
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
-    /// A score at or above this fires.
+    /// Default score at or above which a monitor fires.
     #[pymodule_export]
     const DEFAULT_FIRE_THRESHOLD: f64 = rb_engine::monitors::DEFAULT_FIRE_THRESHOLD;
 
     #[pymodule_export]
-    use crate::answer::Answer;
+    use crate::embedding::{TextIndex, embed, similarity};
     #[pymodule_export]
-    use crate::catalogue::{monitors, profile_weights};
-    #[pymodule_export]
-    use crate::entry::StepLogEntry;
-    #[pymodule_export]
-    use crate::langchain::{Follower, answer_of};
-    #[pymodule_export]
-    use crate::meaning::{TextIndex, embed, similarity};
+    use crate::langchain::{ConversationCursor, parse_response};
     #[pymodule_export]
     use crate::patterns::render_pattern;
     #[pymodule_export]
+    use crate::registry::{monitors, profile_weights};
+    #[pymodule_export]
+    use crate::response::Response;
+    #[pymodule_export]
     use crate::rules::Rules;
     #[pymodule_export]
-    use crate::run::{Ask, Plan, Query, Reading, Run};
-    #[pymodule_export]
-    use crate::saving::compress_tool_output;
+    use crate::run::{Plan, PreCall, Query, Reading, Run};
     #[pymodule_export]
     use crate::step::Step;
     #[pymodule_export]
+    use crate::step_log::StepLogEntry;
+    #[pymodule_export]
     use crate::suite::{heuristic_scores, score_step};
+    #[pymodule_export]
+    use crate::truncate::compress_tool_output;
+    #[pymodule_export]
+    use crate::turn::Turn;
 }

@@ -1,4 +1,4 @@
-//! Stored guidance: the fields a server sends or a file holds, as patterns of the engine.
+//! Conversion of pattern fields from a server reply or a file to patterns of the engine.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -9,7 +9,7 @@ use rb_engine::guidance::{Pattern, PatternBody, Retrieved, Tier, TierResult};
 
 use crate::text::utf8;
 
-/// One pattern as a model of that name reads it.
+/// Renders a pattern for the family of the given model.
 #[pyfunction]
 #[pyo3(signature = (tier, model, fields: "dict[str, object]"))]
 pub(crate) fn render_pattern(
@@ -18,14 +18,14 @@ pub(crate) fn render_pattern(
     fields: &Bound<'_, PyDict>,
 ) -> PyResult<String> {
     let tier = Tier::from_name(tier).ok_or_else(|| {
-        PyValueError::new_err(format!("`{tier}` is no tier; the tiers are e1, e2 and e3"))
+        PyValueError::new_err(format!("unknown tier: `{tier}`; use e1, e2 or e3"))
     })?;
     let body = body(tier, fields)?;
     Ok(render(&body, Family::of_model(model)))
 }
 
-/// What was found, tier by tier. A tier that is not there was not asked for, `None` could not be answered.
-pub(crate) fn found(answers: Option<&Bound<'_, PyDict>>) -> PyResult<Retrieved> {
+/// Converts lookup results by tier. A missing tier was not queried; a value that is not a list is a failed lookup.
+pub(crate) fn retrieved(answers: Option<&Bound<'_, PyDict>>) -> PyResult<Retrieved> {
     let mut found = Retrieved::NONE;
     let Some(answers) = answers else { return Ok(found) };
     for (tier, place) in
@@ -44,7 +44,7 @@ pub(crate) fn found(answers: Option<&Bound<'_, PyDict>>) -> PyResult<Retrieved> 
     Ok(found)
 }
 
-/// One item of an answer. What cannot be read is left out; the others stay.
+/// Converts one result; returns `None` for a malformed one, so that the others can still be used.
 fn pattern(tier: Tier, item: &Bound<'_, PyAny>) -> Option<Pattern> {
     let item = item.cast::<PyDict>().ok()?;
     let py = item.py();
@@ -54,41 +54,42 @@ fn pattern(tier: Tier, item: &Bound<'_, PyAny>) -> Option<Pattern> {
     Some(Pattern { id: id.unwrap_or_default(), body: body(tier, fields).ok()? })
 }
 
-/// The fields by the names they have on the wire, and by those the documentation uses.
+/// Reads the fields under their wire names or their documented names.
 fn body(tier: Tier, fields: &Bound<'_, PyDict>) -> PyResult<PatternBody> {
-    let must = |names: &[&str]| {
+    let required = |names: &[&str]| {
         field(fields, names).ok_or_else(|| {
             let (tier, name) = (tier.name(), names.join("` or `"));
-            PyValueError::new_err(format!("a pattern of tier {tier} needs the field `{name}`"))
+            PyValueError::new_err(format!("missing field of an {tier} pattern: `{name}`"))
         })
     };
     Ok(match tier {
         Tier::E1 => PatternBody::E1 {
-            situation: must(&["task_context_embedding_text", "situation"])?,
+            situation: required(&["task_context_embedding_text", "situation"])?,
             observation: field(fields, &["observation", "dead_ends"]).unwrap_or_default(),
-            recommended_action: must(&["recommended_action", "unlock"])?,
+            recommended_action: required(&["recommended_action", "unlock"])?,
         },
         Tier::E2 => PatternBody::E2 {
-            trajectory: trajectory(fields).map_or_else(|| must(&["trajectory_description"]), Ok)?,
+            trajectory: trajectory(fields)
+                .map_or_else(|| required(&["trajectory_description"]), Ok)?,
             diagnosis: field(fields, &["diagnosis"]).unwrap_or_default(),
-            intervention: must(&["intervention"])?,
+            intervention: required(&["intervention"])?,
             anti_pattern: field(fields, &["anti_pattern"]).unwrap_or_default(),
         },
         Tier::E3 => PatternBody::E3 {
-            instruction: must(&["instruction"])?,
+            instruction: required(&["instruction"])?,
             meta_reasoning_prompt: field(fields, &["meta_reasoning_prompt"]),
         },
     })
 }
 
-/// How such a run looks: inside `trigger_state`, or beside it.
+/// Reads the trajectory description, which is either inside or next to `trigger_state`.
 fn trajectory(fields: &Bound<'_, PyDict>) -> Option<String> {
     let trigger = fields.get_item("trigger_state").ok().flatten();
     let inside = trigger.as_ref().and_then(|trigger| trigger.cast::<PyDict>().ok());
     inside.and_then(|trigger| field(trigger, &["trajectory_description"]))
 }
 
-/// The first of these fields that is a text; a list of texts is read as one.
+/// Returns the first of these fields that is a non-blank text; a list of texts is joined.
 fn field(fields: &Bound<'_, PyDict>, names: &[&str]) -> Option<String> {
     names.iter().find_map(|name| {
         let value = fields.get_item(name).ok()??;

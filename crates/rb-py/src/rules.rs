@@ -1,4 +1,4 @@
-//! Everything a user may set, from keyword arguments.
+//! Engine configuration from keyword arguments.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use rb_engine::policy::gate::GateConfig;
 use rb_engine::policy::routing::Routing;
 use rb_engine::policy::token_budget::TokenBudget;
 
-use crate::meaning::embedder;
+use crate::embedding::embedder;
 
-/// The rules runs are judged by: checked once, shared by any number of runs.
+/// Validated engine configuration, shared by any number of runs.
 #[pyclass(frozen)]
 pub(crate) struct Rules {
     pub(crate) inner: Arc<EngineRules>,
-    /// What was not taken as it was given, one sentence each.
+    /// Warnings about settings that were ignored or adjusted.
     #[pyo3(get)]
     notes: Vec<String>,
 }
@@ -47,13 +47,13 @@ impl Rules {
         let profile = Profile::from_name(task_profile).unwrap_or_else(|| {
             let known = Profile::ALL.map(Profile::name).join(", ");
             notes.push(format!(
-                "`{task_profile}` is no built-in profile ({known}); its weights are those of `coding`"
+                "unknown profile: `{task_profile}`; using the weights of `coding` (built-in: {known})"
             ));
             Profile::default()
         });
         let weights = weights.unwrap_or_default();
-        let laid_on_top = weights.iter().map(|(name, weight)| (name.as_str(), *weight));
-        let (weights, weight_notes) = Weights::of(profile).with(laid_on_top);
+        let overrides = weights.iter().map(|(name, weight)| (name.as_str(), *weight));
+        let (weights, weight_notes) = Weights::of(profile).with(overrides);
         notes.extend(weight_notes.iter().map(ToString::to_string));
         let routing = routing.unwrap_or_default();
         let routes = routing.iter().map(|(state, model)| (state.as_str(), model.as_str()));
@@ -90,7 +90,7 @@ fn suite_of(name: &str) -> PyResult<SuiteChoice> {
 
 fn unknown(section: &str, name: &str, known: &[&str]) -> PyErr {
     let known = known.join(", ");
-    PyTypeError::new_err(format!("`{section}` has no setting `{name}`; there are {known}"))
+    PyTypeError::new_err(format!("unknown setting: `{section}.{name}`; use one of {known}"))
 }
 
 fn fsm_of(given: &BTreeMap<String, f64>) -> PyResult<FsmConfig> {
@@ -158,7 +158,7 @@ fn whole(section: &str, name: &str, value: f64) -> PyResult<u32> {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "checked just now"
+            reason = "range-checked above"
         )]
         return Ok(value as u32);
     }

@@ -1,7 +1,7 @@
-//! The walk of one step, driven from Python: `before_model`, then `plan`, then the model call, then `record`.
+//! The stages of one step, driven from Python: `before_model`, `plan`, the model call, `record`.
 //!
-//! In Rust each stage takes the value of the one before. Here that value is taken out of its object, so that using it
-//! a second time is an error with a name.
+//! In Rust each stage consumes the value of the previous one. Here the value is taken out of its Python object, and a
+//! second use raises an error.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -12,87 +12,87 @@ use pyo3::types::{PyDict, PyList, PyString};
 use rb_engine::guidance::Query as EngineQuery;
 use rb_engine::run::Reading as EngineReading;
 use rb_engine::run::remote_verdict::RemoteVerdict;
-use rb_engine::run::{Plan as EnginePlan, PreCall as EngineAsk, Run as EngineRun, Stop};
+use rb_engine::run::{Plan as EnginePlan, PreCall as EnginePreCall, Run as EngineRun, Stop};
 
-use crate::answer::Answer;
-use crate::entry::StepLogEntry;
-use crate::patterns::found;
+use crate::patterns::retrieved;
+use crate::response::Response;
 use crate::rules::Rules;
 use crate::step::Step;
+use crate::step_log::StepLogEntry;
 use crate::text::utf8;
 
-/// One watched run.
+/// One monitored run.
 #[pyclass(frozen)]
 pub(crate) struct Run {
     inner: Mutex<EngineRun>,
 }
 
-/// What the engine wants before the next model call.
+/// Assessment of the newest steps, and the lookups to make before the next model call.
 #[pyclass(frozen)]
-pub(crate) struct Ask {
-    inner: Mutex<Option<EngineAsk>>,
-    /// The model call this is for, counted from 0.
+pub(crate) struct PreCall {
+    inner: Mutex<Option<EnginePreCall>>,
+    /// Index of the model call, from 0.
     #[pyo3(get)]
     call: u32,
-    /// The state the run is in.
+    /// State of the run.
     #[pyo3(get)]
     state: &'static str,
-    /// How hard the newest thought looked; `None` where a step had none.
+    /// Difficulty of the newest thought, from 0 to 1; `None` without a thought.
     #[pyo3(get)]
     difficulty: Option<f64>,
-    /// The weighted sum of the scores.
+    /// Weighted sum of the scores.
     #[pyo3(get)]
     composite: f64,
 }
 
-/// Something to look up.
+/// A pattern lookup.
 #[pyclass(frozen, get_all)]
 #[derive(Clone)]
 pub(crate) struct Query {
     /// `e1`, `e2` or `e3`.
     tier: &'static str,
-    /// What the agent thought last; empty for E3.
+    /// Newest thoughts of the agent; empty for E3.
     context: String,
-    /// The kind of failure to look for; only E2 has one.
+    /// Failure type to match; set for E2 only.
     failure_type: Option<&'static str>,
-    /// At most this many patterns.
+    /// Maximum number of patterns.
     top_k: u32,
 }
 
-/// What one monitor reads.
+/// Score of one monitor.
 #[pyclass(frozen, get_all)]
 #[derive(Clone)]
 pub(crate) struct Reading {
-    /// Its name.
+    /// Name of the monitor.
     monitor: &'static str,
     /// `heuristic` or `semantic`.
     suite: &'static str,
-    /// From 0 (healthy) to 1 (worst).
+    /// Score from 0 (healthy) to 1 (worst).
     score: f64,
-    /// The score reached the threshold.
+    /// True if the score reached the threshold.
     fired: bool,
-    /// The kind of failure it is a sign of.
+    /// Failure type that the monitor detects.
     failure_type: &'static str,
-    /// What to tell the agent, if it fired.
+    /// Advice for the agent, if the monitor fired.
     advice: Option<String>,
-    /// The steps behind it.
+    /// Indices of the steps that the score is based on.
     steps: Vec<u32>,
 }
 
-/// What to do with the next model call.
+/// Decision on the next model call.
 #[pyclass(frozen)]
 pub(crate) struct Plan {
     inner: Mutex<Option<EnginePlan>>,
-    /// The state the run is in.
+    /// State of the run.
     #[pyo3(get)]
     state: &'static str,
-    /// The model that should take the call instead of the one asked for.
+    /// Model to call instead of the requested one.
     #[pyo3(get)]
     route: Option<String>,
-    /// The text to put into the request, first line `[REASONBLOCKS]`, if any is due.
+    /// Guidance to insert into the request; its first line is `[REASONBLOCKS]`.
     #[pyo3(get)]
     fragment: Option<String>,
-    /// Why the run should end, if it should.
+    /// Reason for ending the run, if it should end.
     #[pyo3(get)]
     stop: Option<String>,
 }
@@ -106,60 +106,68 @@ impl Run {
         Ok(Self { inner: Mutex::new(EngineRun::new(rules.inner.clone(), &task)) })
     }
 
-    /// First stage: takes the steps since the last model call, and a server's verdict on them, if there is one.
+    /// First stage: observes the steps since the last model call. `verdict` is a server's evaluation of them and
+    /// replaces the local one.
     #[pyo3(signature = (steps: "list[Step]", verdict: "dict[str, object] | None" = None))]
     fn before_model(
         &self,
         steps: &Bound<'_, PyList>,
         verdict: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Ask> {
-        let verdict = verdict.map(verdict_of).transpose()?;
-        self.ask(steps, verdict).map(|ask| Ask {
-            call: ask.call,
-            state: ask.state.name(),
-            difficulty: ask.difficulty,
-            composite: ask.assessment.composite,
-            inner: Mutex::new(Some(ask)),
+    ) -> PyResult<PreCall> {
+        let verdict = verdict.map(parse_verdict).transpose()?;
+        self.observe(steps, verdict).map(|pre_call| PreCall {
+            call: pre_call.call,
+            state: pre_call.state.name(),
+            difficulty: pre_call.difficulty,
+            composite: pre_call.assessment.composite,
+            inner: Mutex::new(Some(pre_call)),
         })
     }
 
-    /// Second stage: takes what was found for `Ask.queries`, tier by tier, and the model about to be called.
-    #[pyo3(signature = (ask, found: "dict[str, object] | None" = None, model_id = ""))]
-    fn plan(&self, ask: &Ask, found: Option<&Bound<'_, PyDict>>, model_id: &str) -> PyResult<Plan> {
-        let found = self::found(found)?;
-        let ask = take(&ask.inner, "this `Ask` has been planned already; ask again")?;
-        self.with(|run| run.plan(ask, found, model_id)).map(Plan::of)
+    /// Second stage: decides on the call. `found` holds the results of `PreCall.queries` by tier, `model_id` the model
+    /// about to be called.
+    #[pyo3(signature = (pre_call, found: "dict[str, object] | None" = None, model_id = ""))]
+    fn plan(
+        &self,
+        pre_call: &PreCall,
+        found: Option<&Bound<'_, PyDict>>,
+        model_id: &str,
+    ) -> PyResult<Plan> {
+        let found = retrieved(found)?;
+        let pre_call =
+            take(&pre_call.inner, "this `PreCall` was already planned; call `before_model` again")?;
+        self.with(|run| run.plan(pre_call, found, model_id)).map(Plan::from_engine)
     }
 
-    /// Both stages at once, for a host that looks nothing up and asks no server.
+    /// First and second stage in one call, without pattern lookups and without a server.
     #[pyo3(signature = (steps: "list[Step]", model_id = ""))]
     fn decide(&self, steps: &Bound<'_, PyList>, model_id: &str) -> PyResult<Plan> {
-        let steps = steps_of(steps)?;
+        let steps = cast_steps(steps)?;
         let steps: Vec<_> = steps.iter().map(|step| step.get().as_engine()).collect();
-        self.with(|run| run.decide(&steps, model_id)).map(Plan::of)
+        self.with(|run| run.decide(&steps, model_id)).map(Plan::from_engine)
     }
 
-    /// Third stage, after the model has answered: what was planned has happened and counts.
-    #[pyo3(signature = (plan, answer = None, timestamp = 0.0, model_id = None, latency_ms = 0.0))]
+    /// Third stage, after the model call: counts the planned guidance as shown.
+    #[pyo3(signature = (plan, response = None, timestamp = 0.0, model_id = None, latency_ms = 0.0))]
     fn record(
         &self,
         plan: &Plan,
-        answer: Option<&Answer>,
+        response: Option<&Response>,
         timestamp: f64,
         model_id: Option<String>,
         latency_ms: f64,
     ) -> PyResult<StepLogEntry> {
-        let plan = take(&plan.inner, "this `Plan` has been recorded already; plan again")?;
+        let plan = take(&plan.inner, "this `Plan` was already recorded; call `plan` again")?;
         let composite = plan.pre_call().assessment.composite;
-        let reply = answer.unwrap_or(&Answer::default()).as_engine(latency_ms);
+        let reply = response.unwrap_or(&Response::default()).as_engine(latency_ms);
         let mut record = self.with(|run| run.record(plan, reply))?;
         if let Some(model_id) = model_id.filter(|id| !id.is_empty()) {
             record.model_id = model_id;
         }
-        Ok(StepLogEntry::of(record, composite, timestamp))
+        Ok(StepLogEntry::from_record(record, composite, timestamp))
     }
 
-    /// Last stage: the run is over. Gives what it came to, in numbers.
+    /// Ends the run and returns its totals.
     #[pyo3(signature = () -> "dict[str, object]")]
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let summary = self.with(EngineRun::finish)?;
@@ -176,7 +184,7 @@ impl Run {
         Ok(dict)
     }
 
-    /// Where the run is: INIT, FAST, NORMAL, SLOW, SKIP or END.
+    /// State of the run: INIT, FAST, NORMAL, SLOW, SKIP or END.
     #[getter]
     fn state(&self) -> PyResult<&'static str> {
         self.with(|run| run.state().name())
@@ -188,7 +196,7 @@ impl Run {
         self.with(|run| run.tokens())
     }
 
-    /// The share of the token budget that is used; 0 without a budget.
+    /// Used share of the token budget; 0 without a budget.
     #[getter]
     fn budget_used(&self) -> PyResult<f64> {
         self.with(|run| run.budget_used().unwrap_or_default())
@@ -196,12 +204,12 @@ impl Run {
 }
 
 impl Run {
-    fn ask(
+    fn observe(
         &self,
         steps: &Bound<'_, PyList>,
         verdict: Option<RemoteVerdict>,
-    ) -> PyResult<EngineAsk> {
-        let steps = steps_of(steps)?;
+    ) -> PyResult<EnginePreCall> {
+        let steps = cast_steps(steps)?;
         let steps: Vec<_> = steps.iter().map(|step| step.get().as_engine()).collect();
         self.with(|run| match verdict {
             Some(verdict) => run.before_model_with_verdict(&steps, verdict),
@@ -209,64 +217,80 @@ impl Run {
         })
     }
 
-    /// A panic of the engine becomes an exception that a host can catch, and the run is not used again.
+    /// Converts a panic of the engine to an exception; the poisoned lock disables the run.
     fn with<T>(&self, act: impl FnOnce(&mut EngineRun) -> T) -> PyResult<T> {
-        let broken = || {
+        let mut run = self.inner.lock().map_err(|_| {
             PyRuntimeError::new_err(
-                "the engine failed on an earlier step of this run; it is not watched any more",
+                "monitoring is disabled: the engine failed on an earlier step of this run",
             )
-        };
-        let mut run = self.inner.lock().map_err(|_| broken())?;
+        })?;
         catch_unwind(AssertUnwindSafe(|| act(&mut run)))
             .map_err(|_| PyRuntimeError::new_err("the engine failed on this step"))
     }
 }
 
 #[pymethods]
-impl Ask {
-    /// What to look up; mostly empty.
+impl PreCall {
+    /// Pattern lookups to make before `Run.plan`.
     #[getter]
     fn queries(&self) -> PyResult<Vec<Query>> {
-        self.look(|ask| ask.queries.iter().map(Query::of).collect())
+        self.with(|pre_call| pre_call.queries.iter().map(Query::from_engine).collect())
     }
 
-    /// What each monitor reads.
+    /// Score of each monitor.
     #[getter]
     fn readings(&self) -> PyResult<Vec<Reading>> {
-        self.look(|ask| ask.assessment.readings.iter().map(Reading::of).collect())
+        self.with(|pre_call| {
+            pre_call.assessment.readings.iter().map(Reading::from_engine).collect()
+        })
     }
 
-    /// The names of the monitors that fired.
+    /// Names of the monitors that fired.
     #[getter]
     fn fired(&self) -> PyResult<Vec<&'static str>> {
-        self.look(|ask| ask.assessment.fired().map(|reading| reading.monitor.id).collect())
+        self.with(|pre_call| {
+            pre_call.assessment.fired().map(|reading| reading.monitor.id).collect()
+        })
     }
 }
 
-impl Ask {
-    fn look<T>(&self, act: impl FnOnce(&EngineAsk) -> T) -> PyResult<T> {
-        let guard = self.inner.lock().map_err(|_| PyRuntimeError::new_err("an `Ask` is broken"))?;
+impl PreCall {
+    fn with<T>(&self, act: impl FnOnce(&EnginePreCall) -> T) -> PyResult<T> {
+        let guard = self.inner.lock().map_err(|_| PyRuntimeError::new_err("lock poisoned"))?;
         guard
             .as_ref()
             .map(act)
-            .ok_or_else(|| PyValueError::new_err("this `Ask` has been planned already"))
+            .ok_or_else(|| PyValueError::new_err("this `PreCall` was already planned"))
+    }
+}
+
+#[pymethods]
+impl Plan {
+    /// Names of the monitors that fired. Not available after `Run.record`.
+    #[getter]
+    fn fired(&self) -> PyResult<Vec<&'static str>> {
+        let guard = self.inner.lock().map_err(|_| PyRuntimeError::new_err("lock poisoned"))?;
+        let plan = guard
+            .as_ref()
+            .ok_or_else(|| PyValueError::new_err("this `Plan` was already recorded"))?;
+        Ok(plan.pre_call().assessment.fired().map(|reading| reading.monitor.id).collect())
     }
 }
 
 impl Plan {
-    fn of(plan: EnginePlan) -> Self {
+    fn from_engine(plan: EnginePlan) -> Self {
         Self {
             state: plan.pre_call().state.name(),
             route: plan.route.clone(),
             fragment: plan.fragment.as_ref().map(|fragment| fragment.as_str().to_owned()),
-            stop: plan.stop.map(stop_in_words),
+            stop: plan.stop.map(stop_reason),
             inner: Mutex::new(Some(plan)),
         }
     }
 }
 
 impl Query {
-    fn of(query: &EngineQuery) -> Self {
+    fn from_engine(query: &EngineQuery) -> Self {
         Self {
             tier: query.tier.name(),
             context: query.context.clone(),
@@ -277,7 +301,7 @@ impl Query {
 }
 
 impl Reading {
-    fn of(reading: &EngineReading) -> Self {
+    fn from_engine(reading: &EngineReading) -> Self {
         let steps =
             reading.evidence.iter().flat_map(|evidence| evidence.steps.iter().map(|at| at.0));
         Self {
@@ -304,16 +328,16 @@ impl Reading {
     }
 }
 
-fn steps_of<'py>(steps: &Bound<'py, PyList>) -> PyResult<Vec<Bound<'py, Step>>> {
+fn cast_steps<'py>(steps: &Bound<'py, PyList>) -> PyResult<Vec<Bound<'py, Step>>> {
     Ok(steps.iter().map(Bound::cast_into).collect::<Result<_, _>>()?)
 }
 
 fn take<T>(value: &Mutex<Option<T>>, taken: &'static str) -> PyResult<T> {
-    let mut guard = value.lock().map_err(|_| PyRuntimeError::new_err("a stage is broken"))?;
+    let mut guard = value.lock().map_err(|_| PyRuntimeError::new_err("lock poisoned"))?;
     guard.take().ok_or_else(|| PyValueError::new_err(taken))
 }
 
-fn stop_in_words(stop: Stop) -> String {
+fn stop_reason(stop: Stop) -> String {
     match stop {
         Stop::TokenBudget { used, limit } => {
             format!("{used} of the {limit} tokens of this run are used")
@@ -321,8 +345,8 @@ fn stop_in_words(stop: Stop) -> String {
     }
 }
 
-/// A server's reply. What cannot be read in it counts as not said.
-fn verdict_of(reply: &Bound<'_, PyDict>) -> PyResult<RemoteVerdict> {
+/// Converts a server's reply to `/monitors/evaluate`; malformed fields count as absent.
+fn parse_verdict(reply: &Bound<'_, PyDict>) -> PyResult<RemoteVerdict> {
     let get = |key: &str| reply.get_item(key).map(|v| v.filter(|v| !v.is_none()));
     let scores = get("scores")?;
     let scores: Vec<(String, f64)> = match scores.as_ref().and_then(|s| s.cast::<PyDict>().ok()) {

@@ -1,4 +1,4 @@
-//! What the agent did, given by Python.
+//! One step of an agent.
 
 use std::fmt::Write as _;
 
@@ -9,32 +9,33 @@ use rb_engine::step::{Input, Step as EngineStep};
 
 use crate::text::utf8;
 
-/// One turn of the agent: what it thought, what it did, and what came back.
+/// One step of an agent: a thought, a tool call and its result.
 ///
-/// `action_input` may be a text or anything else that JSON can hold; the form is kept.
+/// `action_input` is a string or any JSON-serialisable value.
 #[pyclass(frozen)]
 #[derive(Clone)]
 pub(crate) struct Step {
-    /// The model's visible text.
+    /// Visible text and reasoning of the model.
     #[pyo3(get)]
     thought: String,
-    /// The tool that was called; `None` when there was no call.
+    /// Name of the called tool; `None` without a call.
     #[pyo3(get)]
     action: Option<String>,
     input: Argument,
-    /// What came back from the tool.
+    /// Result of the tool call.
     #[pyo3(get)]
     observation: String,
-    /// The host says that the call failed.
+    /// True if the tool call failed.
     #[pyo3(get)]
     is_error: bool,
-    /// What a person said to the agent just before.
+    /// User message that preceded the step.
     #[pyo3(get)]
     user_input: String,
 }
 
+/// Argument of a tool call.
 #[derive(Clone)]
-enum Argument {
+pub(crate) enum Argument {
     None,
     Text(String),
     Json(String),
@@ -55,14 +56,14 @@ impl Step {
         Ok(Self {
             thought: text(thought)?,
             action: Some(text(action)?).filter(|tool| !tool.is_empty()),
-            input: argument(action_input)?,
+            input: Argument::from_python(action_input)?,
             observation: text(observation)?,
             is_error,
             user_input: text(user_input)?,
         })
     }
 
-    /// The tool's argument as text; empty when there is none.
+    /// Argument of the tool call as text; empty without a call.
     #[getter]
     fn action_input(&self) -> &str {
         self.input.as_engine().text()
@@ -76,8 +77,8 @@ impl Step {
 }
 
 impl Step {
-    /// Words without a call.
-    pub(crate) fn spoken(thought: String, user_input: String) -> Self {
+    /// Creates a step without a tool call.
+    pub(crate) fn thought(thought: String, user_input: String) -> Self {
         Self {
             thought,
             action: None,
@@ -88,21 +89,21 @@ impl Step {
         }
     }
 
-    /// The same with a call and what came back.
-    pub(crate) fn acted(
+    /// Adds a tool call and its result.
+    pub(crate) fn with_call(
         self,
-        tool: &Bound<'_, PyString>,
-        input: &Bound<'_, PyAny>,
-        observation: Option<&Bound<'_, PyString>>,
+        tool: String,
+        input: Argument,
+        observation: String,
         is_error: bool,
-    ) -> PyResult<Self> {
-        Ok(Self {
-            action: Some(text(Some(tool))?).filter(|tool| !tool.is_empty()),
-            input: argument(Some(input))?,
-            observation: text(observation)?,
-            is_error,
-            ..self
-        })
+    ) -> Self {
+        let action = Some(tool).filter(|tool| !tool.is_empty());
+        Self { action, input, observation, is_error, ..self }
+    }
+
+    /// Returns true for a step without thought, call and user message.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.thought.is_empty() && self.action.is_none() && self.user_input.is_empty()
     }
 
     pub(crate) fn as_engine(&self) -> EngineStep<'_> {
@@ -122,58 +123,58 @@ impl Argument {
             Self::Json(json) => Input::Structured(json),
         }
     }
+
+    /// Keeps a string and converts any other value to JSON. Values that `write_json` does not support are converted by
+    /// Python's `json`, or to their `str()` if that fails.
+    pub(crate) fn from_python(value: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let Some(value) = value.filter(|value| !value.is_none()) else { return Ok(Self::None) };
+        if let Ok(text) = value.cast::<PyString>() {
+            return Ok(Self::Text(utf8(text)?.into_owned()));
+        }
+        let mut json = String::new();
+        if write_json(value, &mut json, MAX_DEPTH).is_some() {
+            return Ok(Self::Json(json));
+        }
+        let py = value.py();
+        let options = PyDict::new(py);
+        options.set_item(intern!(py, "default"), py.get_type::<PyString>())?;
+        options.set_item(intern!(py, "ensure_ascii"), false)?;
+        options.set_item(intern!(py, "skipkeys"), true)?;
+        let dumps = py.import(intern!(py, "json"))?.getattr(intern!(py, "dumps"))?;
+        let json = match dumps.call((value,), Some(&options)) {
+            Ok(json) => json.cast_into::<PyString>()?,
+            Err(_) => value.str()?, // a cyclic value, or one whose `str()` fails
+        };
+        Ok(Self::Json(utf8(&json)?.into_owned()))
+    }
 }
 
 fn text(text: Option<&Bound<'_, PyString>>) -> PyResult<String> {
     text.map_or_else(|| Ok(String::new()), |text| Ok(utf8(text)?.into_owned()))
 }
 
-/// A text stays one; anything else becomes JSON: plain values here, others by Python's own `json`, and what that cannot
-/// hold becomes its text.
-fn argument(value: Option<&Bound<'_, PyAny>>) -> PyResult<Argument> {
-    let Some(value) = value.filter(|value| !value.is_none()) else { return Ok(Argument::None) };
-    if let Ok(text) = value.cast::<PyString>() {
-        return Ok(Argument::Text(utf8(text)?.into_owned()));
-    }
-    let mut json = String::new();
-    if write_plain(value, &mut json, DEPTH_MAX).is_some() {
-        return Ok(Argument::Json(json));
-    }
-    let py = value.py();
-    let options = PyDict::new(py);
-    options.set_item(intern!(py, "default"), py.get_type::<PyString>())?;
-    options.set_item(intern!(py, "ensure_ascii"), false)?;
-    options.set_item(intern!(py, "skipkeys"), true)?;
-    let dumps = py.import(intern!(py, "json"))?.getattr(intern!(py, "dumps"))?;
-    let json = match dumps.call((value,), Some(&options)) {
-        Ok(json) => json.cast_into::<PyString>()?,
-        Err(_) => value.str()?, // it holds itself, or has no text of its own
-    };
-    Ok(Argument::Json(utf8(&json)?.into_owned()))
-}
+/// Maximum nesting depth of `write_json`. Deeper values go to Python's `json`, which detects cycles.
+const MAX_DEPTH: usize = 16;
 
-/// Deeper values are left to Python, which knows when one holds itself.
-const DEPTH_MAX: usize = 16;
-
-/// Writes dictionaries, lists, texts, whole numbers and constants as `json.dumps` does; `None` for anything else.
-fn write_plain(value: &Bound<'_, PyAny>, json: &mut String, depth: usize) -> Option<()> {
+/// Writes dictionaries, lists, strings, integers and constants as `json.dumps` does; returns `None` for other values.
+fn write_json(value: &Bound<'_, PyAny>, json: &mut String, depth: usize) -> Option<()> {
     let depth = depth.checked_sub(1)?;
     if let Ok(text) = value.cast_exact::<PyString>() {
-        quote(text.to_str().ok()?, json);
+        write_quoted(text.to_str().ok()?, json);
     } else if let Ok(dict) = value.cast_exact::<PyDict>() {
         json.push('{');
         for (at, (name, value)) in dict.iter().enumerate() {
             json.push_str(if at == 0 { "" } else { ", " });
-            quote(name.cast_exact::<PyString>().ok()?.to_str().ok()?, json);
+            write_quoted(name.cast_exact::<PyString>().ok()?.to_str().ok()?, json);
             json.push_str(": ");
-            write_plain(&value, json, depth)?;
+            write_json(&value, json, depth)?;
         }
         json.push('}');
     } else if let Ok(list) = value.cast_exact::<PyList>() {
         json.push('[');
         for (at, value) in list.iter().enumerate() {
             json.push_str(if at == 0 { "" } else { ", " });
-            write_plain(&value, json, depth)?;
+            write_json(&value, json, depth)?;
         }
         json.push(']');
     } else if let Ok(truth) = value.cast_exact::<PyBool>() {
@@ -186,7 +187,7 @@ fn write_plain(value: &Bound<'_, PyAny>, json: &mut String, depth: usize) -> Opt
     Some(())
 }
 
-fn quote(text: &str, json: &mut String) {
+fn write_quoted(text: &str, json: &mut String) {
     json.push('"');
     for c in text.chars() {
         match c {
@@ -198,7 +199,7 @@ fn quote(text: &str, json: &mut String) {
             '\u{8}' => json.push_str("\\b"),
             '\u{c}' => json.push_str("\\f"),
             control if control < ' ' => {
-                let _ = write!(json, "\\u{:04x}", u32::from(control)); // a String takes everything
+                let _ = write!(json, "\\u{:04x}", u32::from(control)); // writing to a String cannot fail
             }
             other => json.push(other),
         }

@@ -1,4 +1,4 @@
-//! The heuristic suite over a whole run, as the first public package evaluates it: a list of dictionaries in, six scores out.
+//! Evaluation of the heuristic suite over a whole run, compatible with the public package 0.1.0.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,7 +13,7 @@ use rb_engine::step::{Input, Step};
 
 use crate::text::{utf8, utf8_or_empty};
 
-/// How hard a thought looks, from 0 (easy) to 1 (hard).
+/// Returns the difficulty of a thought, from 0 (easy) to 1 (hard).
 #[pyfunction]
 pub(crate) fn score_step(text: &Bound<'_, PyString>) -> PyResult<f64> {
     Ok(rb_engine::analysis::difficulty::difficulty(&utf8(text)?))
@@ -24,7 +24,8 @@ static DEFAULT: LazyLock<Arc<Engine>> = LazyLock::new(|| {
     Arc::new(config.check().unwrap_or_default())
 });
 
-/// What `streak`, `call_count`, `edit_revert`, `test_repeat`, `diversity` and `hedge` read after the last step.
+/// Returns the scores of `streak`, `call_count`, `edit_revert`, `test_repeat`, `diversity` and `hedge` after the last
+/// step.
 #[pyfunction]
 #[pyo3(signature = (steps: "object", *, cap = 5, budget = 20, window = 5, min_total = 8))]
 pub(crate) fn heuristic_scores(
@@ -44,10 +45,10 @@ pub(crate) fn heuristic_scores(
         config.monitors.diversity.minimum = min_total;
         Arc::new(config.check().map_err(|error| PyValueError::new_err(error.to_string()))?)
     };
-    let mut panel = MonitorSet::new(&rules, "");
+    let mut monitors = MonitorSet::new(&rules, "");
     let mut latest = [0.0; 6];
     for (at, step) in steps.try_iter()?.enumerate() {
-        let assessment = observe(&mut panel, &step?).map_err(|error| at_step(at, &error))?;
+        let assessment = observe(&mut monitors, &step?).map_err(|error| at_step(at, &error))?;
         for (score, reading) in latest.iter_mut().zip(&assessment.readings) {
             *score = reading.score;
         }
@@ -60,9 +61,9 @@ fn at_step(at: usize, error: &PyErr) -> PyErr {
     PyTypeError::new_err(format!("step {at}: {error}"))
 }
 
-/// Reads one dictionary; keys that are missing or of another type count as empty, as they do in the reference.
+/// Observes one step dictionary; missing keys and values of another type count as empty, as in the public package.
 fn observe<'py>(
-    panel: &mut MonitorSet,
+    monitors: &mut MonitorSet,
     step: &Bound<'py, PyAny>,
 ) -> PyResult<rb_engine::run::Assessment> {
     let py = step.py();
@@ -83,7 +84,7 @@ fn observe<'py>(
     {
         let kind = action.get_type().name()?;
         return Err(PyTypeError::new_err(format!(
-            "the action is a `{kind}`; a tool's name is a text"
+            "`action` is of type `{kind}`; pass the name of the tool as a string"
         )));
     }
     let tool = utf8_or_empty(action.as_ref())?;
@@ -99,10 +100,10 @@ fn observe<'py>(
         .with_action(&tool, Input::Text(&input))
         .with_observation(&observation)
         .with_error(is_error);
-    Ok(panel.observe(&step))
+    Ok(monitors.observe(&step))
 }
 
-/// A value of a dictionary, or of anything that answers `get` like one.
+/// Reads a key of a dictionary or of any object with a `get` method.
 fn get<'py>(
     step: &Bound<'py, PyAny>,
     key: &Bound<'py, PyString>,

@@ -1,1 +1,1 @@
-"""Agent frameworks, one file each. Import the file of the framework you use; none is imported before."""
+"""Integrations of agent frameworks, one module each. A framework is imported only with its module."""

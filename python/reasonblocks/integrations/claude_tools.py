@@ -1,4 +1,4 @@
-"""A memory as tools for Claude: for the Messages API, and for the Claude Agent SDK."""
+"""Memory tools for the Anthropic Messages API and the Claude Agent SDK."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ __all__ = ["make_claude_agent_sdk_tools", "make_claude_tools", "run_messages_age
 def make_claude_tools(
     memory: CodebaseMemory, **options: Any
 ) -> tuple[list[dict[str, Any]], Callable[[str, dict[str, Any]], str]]:
-    """Give the specifications for `tools=`, and a function that runs a tool by its name."""
+    """Return the specifications for `tools=`, and a function that runs a tool by name."""
     tools = {tool.name: tool for tool in memory_tools(memory, **options)}
     specs = [{"name": t.name, "description": t.description, "input_schema": t.schema} for t in tools.values()]
 
     def dispatch(name: str, arguments: dict[str, Any]) -> str:
         tool = tools.get(name)
-        return tool.call(arguments) if tool is not None else f"there is no tool `{name}`"
+        return tool.call(arguments) if tool is not None else f"unknown tool: `{name}`"
 
     return specs, dispatch
 
 
 def make_claude_agent_sdk_tools(memory: CodebaseMemory, **options: Any) -> list[Any]:
-    """Make tools for `create_sdk_mcp_server`."""
+    """Create tools for `create_sdk_mcp_server`."""
     return [_sdk_tool(tool) for tool in memory_tools(memory, **options)]
 
 

@@ -1,4 +1,4 @@
-"""A memory as LangChain tools."""
+"""Memory tools for LangChain."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reasonblocks.integrations.memory_tools import MemoryTool, memory_tools
 
 
 def make_langchain_tools(memory: CodebaseMemory, **options: Any) -> list[BaseTool]:
-    """Make the tools `recall_findings` and `store_finding`; options as for `memory_tools`."""
+    """Create the tools `recall_findings` and `store_finding`; options as for `memory_tools`."""
     return [_tool(tool) for tool in memory_tools(memory, **options)]
 
 

@@ -1,4 +1,4 @@
-"""The tools of a `CodebaseMemory`, described once; each framework's file wraps them in its own kind of tool."""
+"""Framework-independent tools of a `CodebaseMemory`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reasonblocks.codebase_memory import CodebaseMemory
 
 @dataclass
 class MemoryTool:
-    """A tool as every framework can use it."""
+    """A tool that an integration converts to the type of its framework."""
 
     name: str
     description: str
@@ -21,15 +21,15 @@ class MemoryTool:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON schema of the arguments."""
+        """JSON schema of the arguments."""
         return {"type": "object", "properties": self.properties, "required": self.required}
 
     def call(self, arguments: dict[str, Any]) -> str:
-        """Run the tool on what a model gave; what does not fit is said, not raised."""
+        """Run the tool on arguments from a model; missing arguments result in a message, not an exception."""
         known = {name: str(value) for name, value in arguments.items() if name in self.properties and value is not None}
         missing = [name for name in self.required if not known.get(name)]
         if missing:
-            return f"`{self.name}` needs {' and '.join(missing)}"
+            return f"missing arguments of `{self.name}`: {', '.join(missing)}"
         return self.run(**known)
 
 
@@ -41,7 +41,7 @@ def memory_tools(
     enable_recall: bool = True,
     enable_store: bool = True,
 ) -> list[MemoryTool]:
-    """Describe the tools of a memory."""
+    """Return the tools of a memory."""
 
     def recall_findings(query: str) -> str:
         return memory.format_recall(query, top_k=recall_top_k, score_threshold=recall_threshold)
@@ -58,7 +58,7 @@ def memory_tools(
         tools.append(
             MemoryTool(
                 "recall_findings",
-                "Searches what earlier runs found out about this codebase. Worth a look before reading files.",
+                "Searches findings of earlier runs about this codebase. Use it before reading files.",
                 {"query": text("What you want to know, in a sentence.")},
                 ["query"],
                 recall_findings,
@@ -68,10 +68,10 @@ def memory_tools(
         tools.append(
             MemoryTool(
                 "store_finding",
-                "Keeps one short fact about this codebase for later runs.",
+                "Stores one short fact about this codebase for later runs.",
                 {
                     "content": text("The fact, in a sentence or two."),
-                    "file_path": text("The file it is about, if it is about one."),
+                    "file_path": text("The file that the fact is about, if any."),
                     "finding_type": text("bug, behavior, pattern or note."),
                 },
                 ["content"],

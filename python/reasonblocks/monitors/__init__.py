@@ -1,10 +1,10 @@
-"""The monitors: which there are, and the heuristic suite as one function."""
+"""Names of the monitors, and the heuristic suite as a function."""
 
 from __future__ import annotations
 
 from reasonblocks._engine import monitors as _monitors
 
 ALL_MONITOR_NAMES: list[str] = [name for name, _, _ in _monitors()]
-"""Every monitor of both suites, in the order of the engine's table."""
+"""All monitors of both suites."""
 
 __all__ = ["ALL_MONITOR_NAMES"]

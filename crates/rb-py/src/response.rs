@@ -1,4 +1,4 @@
-//! What a model answered, as far as it matters for the run.
+//! Token counts and tool calls of a model response.
 
 use std::borrow::Cow;
 
@@ -9,42 +9,42 @@ use rb_engine::run::record::Reply;
 
 use crate::text::utf8;
 
-/// What a model answered.
+/// A model response, reduced to the fields that a run records.
 #[pyclass(frozen, get_all, eq)]
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(crate) struct Answer {
-    /// The tools it asked for.
+pub(crate) struct Response {
+    /// Names of the tools that the model called.
     pub(crate) tool_calls: Vec<String>,
-    /// Its words, where it asked for none.
-    pub(crate) words: Option<String>,
-    /// Tokens in all.
+    /// Text of a response without tool calls; `None` if the model called a tool.
+    pub(crate) final_text: Option<String>,
+    /// Total tokens.
     pub(crate) tokens: u64,
-    /// Tokens read, where known.
+    /// Input tokens; 0 if unknown.
     pub(crate) input_tokens: u64,
-    /// Tokens written, where known.
+    /// Output tokens; 0 if unknown.
     pub(crate) output_tokens: u64,
-    /// Tokens read from the provider's cache, where known.
+    /// Input tokens read from the provider's prompt cache; 0 if unknown.
     pub(crate) cache_read_tokens: u64,
 }
 
 #[pymethods]
-impl Answer {
+impl Response {
     #[new]
-    #[pyo3(signature = (tool_calls = vec![], words = None, tokens = 0, input_tokens = 0, output_tokens = 0, cache_read_tokens = 0))]
+    #[pyo3(signature = (tool_calls = vec![], final_text = None, tokens = 0, input_tokens = 0, output_tokens = 0, cache_read_tokens = 0))]
     fn new(
         tool_calls: Vec<Bound<'_, PyString>>,
-        words: Option<&Bound<'_, PyString>>,
+        final_text: Option<&Bound<'_, PyString>>,
         tokens: i64,
         input_tokens: i64,
         output_tokens: i64,
         cache_read_tokens: i64,
     ) -> PyResult<Self> {
         let text = |text: &Bound<'_, PyString>| utf8(text).map(Cow::into_owned);
-        // Some hosts say -1 where they do not know.
+        // Some frameworks report unknown counts as -1.
         let count = |count: i64| u64::try_from(count).unwrap_or(0);
         Ok(Self {
             tool_calls: tool_calls.into_iter().map(|name| text(&name)).collect::<PyResult<_>>()?,
-            words: words.map(text).transpose()?,
+            final_text: final_text.map(text).transpose()?,
             tokens: count(tokens),
             input_tokens: count(input_tokens),
             output_tokens: count(output_tokens),
@@ -53,12 +53,12 @@ impl Answer {
     }
 
     fn __repr__(&self) -> String {
-        let Self { tool_calls, words, tokens, .. } = self;
-        format!("Answer(tool_calls={tool_calls:?}, words={words:?}, tokens={tokens})")
+        let Self { tool_calls, final_text, tokens, .. } = self;
+        format!("Response(tool_calls={tool_calls:?}, final_text={final_text:?}, tokens={tokens})")
     }
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn as_engine(&self, latency_ms: f64) -> Reply {
         let usage = Usage {
             cache_read: self.cache_read_tokens,

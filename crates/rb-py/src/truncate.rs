@@ -1,11 +1,11 @@
-//! Long tool output, cut in the middle: head and tail are what an agent needs of an old one.
+//! Truncation of long tool output in the middle.
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::text::utf8;
 
-/// The text with its middle replaced by a note, if it is longer than `threshold_chars` and the cut makes it shorter.
+/// Replaces the middle of a text longer than `threshold_chars` with a note, if that makes it shorter.
 #[pyfunction]
 #[pyo3(signature = (content, *, threshold_chars = 1800, head_chars = 900, tail_chars = 700))]
 pub(crate) fn compress_tool_output(

@@ -1,4 +1,4 @@
-//! What one model call left behind: an entry of the step log.
+//! Step log entry of a completed model call.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -6,52 +6,52 @@ use rb_engine::guidance::Source;
 use rb_engine::run::record::StepRecord;
 use rb_engine::run::round4;
 
-/// One completed model call and what led to it.
+/// One completed model call: state, scores, injected guidance and token counts.
 #[pyclass(frozen, get_all)]
 #[derive(Clone)]
 pub(crate) struct StepLogEntry {
-    /// The model call, counted from 0.
+    /// Index of the model call, from 0.
     step: u32,
-    /// When, in seconds since 1970.
+    /// Unix time in seconds.
     timestamp: f64,
-    /// How hard the last thought looked; `None` where there was none.
+    /// Difficulty of the last thought, from 0 to 1; `None` without a thought.
     difficulty: Option<f64>,
-    /// The state the call was made in.
+    /// State of the run at the time of the call.
     fsm_state: &'static str,
-    /// The model that took the call.
+    /// Model that was called.
     model_id: String,
-    /// A short form of each injected piece of guidance.
+    /// Short form of each injected item.
     injections: Vec<String>,
-    /// Where each comes from: `monitor`, `budget`, `e1`, `e2` or `e3`.
+    /// Source of each injected item: `monitor`, `budget`, `e1`, `e2` or `e3`.
     injection_sources: Vec<&'static str>,
-    /// The full advice texts that were shown.
+    /// Full texts of the injected advice.
     intervention_texts: Vec<String>,
-    /// The monitors that fired on the steps before the call.
+    /// Monitors that fired on the steps before the call.
     monitors_fired: Vec<&'static str>,
-    /// The kind of failure the most serious of them is a sign of.
+    /// Failure type of the most serious fired monitor.
     failure_type: Option<&'static str>,
-    /// Why look-ups were left out, if they were.
+    /// Reason for skipping pattern lookups.
     skipped_reason: Option<&'static str>,
-    /// The beginning of the last thought.
+    /// First characters of the last thought.
     thought_preview: String,
-    /// The tools the model asked for.
+    /// Tools that the model called.
     tool_calls: Vec<String>,
-    /// Everything the call is counted with.
+    /// Total tokens of the call.
     tokens: u64,
-    /// Tokens read, where known.
+    /// Input tokens; 0 if unknown.
     input_tokens: u64,
-    /// Tokens written, where known.
+    /// Output tokens; 0 if unknown.
     output_tokens: u64,
-    /// Tokens read from the provider's cache, where known.
+    /// Input tokens read from the provider's prompt cache; 0 if unknown.
     cache_read_tokens: u64,
-    /// How long the call took.
+    /// Duration of the call in milliseconds.
     latency_ms: f64,
-    /// The weighted sum of the monitors' scores.
+    /// Weighted sum of the monitor scores.
     composite: f64,
 }
 
 impl StepLogEntry {
-    pub(crate) fn of(record: StepRecord, composite: f64, timestamp: f64) -> Self {
+    pub(crate) fn from_record(record: StepRecord, composite: f64, timestamp: f64) -> Self {
         Self {
             step: record.step,
             timestamp,
@@ -78,7 +78,7 @@ impl StepLogEntry {
 
 #[pymethods]
 impl StepLogEntry {
-    /// The entry as a dictionary; what is not there is left out.
+    /// Returns the entry as a dictionary without absent fields.
     #[pyo3(signature = () -> "dict[str, object]")]
     fn as_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);

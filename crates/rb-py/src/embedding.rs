@@ -1,4 +1,4 @@
-//! Embeddings, similarity and search, all in the process.
+//! Embeddings, similarity and vector search, all in-process.
 
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -10,26 +10,26 @@ use rb_engine::analysis::embedding::{Embedder, Vector};
 
 use crate::text::utf8;
 
-/// How the engine compares meanings here: by the vectors inside the module.
+/// Returns the embedder of the engine: the static model that is compiled into this module.
 pub(crate) fn embedder() -> Arc<dyn Embedder> {
     static EMBEDDER: LazyLock<Arc<dyn Embedder>> =
         LazyLock::new(|| Arc::new(|text: &str| Vector::of(rb_embed::embed(text).values())));
     Arc::clone(&EMBEDDER)
 }
 
-/// The direction of a text: 256 numbers of length 1, or all zeros for a text that says nothing.
+/// Returns the embedding of a text: a unit vector of 256 numbers, or all zeros for a text without known words.
 #[pyfunction]
 pub(crate) fn embed(text: &Bound<'_, PyString>) -> PyResult<Vec<f32>> {
     Ok(rb_embed::embed(&utf8(text)?).values().to_vec())
 }
 
-/// How alike two texts are, from 0 to 1; at 0.8 and above they say nearly the same.
+/// Returns the similarity of two texts, from 0 to 1; 0.8 and above means nearly the same.
 #[pyfunction]
 pub(crate) fn similarity(a: &Bound<'_, PyString>, b: &Bound<'_, PyString>) -> PyResult<f32> {
     Ok(rb_embed::similarity(&utf8(a)?, &utf8(b)?))
 }
 
-/// Texts that are found by meaning.
+/// Index of texts for similarity search.
 #[pyclass(frozen)]
 pub(crate) struct TextIndex {
     inner: Mutex<Index<String, u64>>,
@@ -42,19 +42,19 @@ impl TextIndex {
         Self { inner: Mutex::new(Index::new(DIMS)) }
     }
 
-    /// Adds a text, or replaces the one of that number.
+    /// Adds a text, or replaces the text with this id.
     fn insert(&self, id: u64, text: &Bound<'_, PyString>) -> PyResult<()> {
         let vector = rb_embed::embed(&utf8(text)?);
         self.with(|index| index.insert(Owner::Shared, id, &vector))
             .map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    /// Forgets a text; false if there was none.
+    /// Removes a text; returns false if the id is unknown.
     fn remove(&self, id: u64) -> bool {
         self.with(|index| index.remove(&Owner::Shared, &id))
     }
 
-    /// The nearest texts with a similarity of at least `score_threshold`, the best first: numbers and similarities.
+    /// Returns ids and similarities of the nearest texts with at least `score_threshold`, best first.
     #[pyo3(signature = (query, *, top_k = 5, score_threshold = 0.25))]
     fn search(
         &self,
@@ -79,7 +79,7 @@ impl TextIndex {
 }
 
 impl TextIndex {
-    /// A panic elsewhere leaves the index as it was before that call, so it may be used on.
+    /// Ignores lock poisoning: a panic inside a call leaves the index unchanged.
     fn with<T>(&self, act: impl FnOnce(&mut Index<String, u64>) -> T) -> T {
         act(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
