@@ -1,4 +1,4 @@
-"""`kill -9` under load, again and again: what was answered is there, and the database opens each time."""
+"""Repeated `kill -9` under load: acknowledged steps are stored, and the database opens each time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIVES_FOR_S = 0.25
 
 
 def logged(connection: http.client.HTTPConnection, run_id: str, step: dict[str, object]) -> int:
-    """Logs a step on a connection that is kept, and gives the status."""
+    """Logs a step on a keep-alive connection and returns the status."""
     raw = json.dumps(step)
     connection.request("POST", f"/monitor/runs/{run_id}/steps", raw, {"content-type": "application/json"})
     reply = connection.getresponse()
@@ -26,7 +26,7 @@ def logged(connection: http.client.HTTPConnection, run_id: str, step: dict[str, 
 
 
 def write(server: Server, run_id: str, answered: list[int], is_over: threading.Event) -> None:
-    """Logs steps of one run, and notes each that was answered with 200."""
+    """Logs steps of one run and records the acknowledged ones."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
     index = len(answered)
     while not is_over.is_set():
@@ -34,13 +34,13 @@ def write(server: Server, run_id: str, answered: list[int], is_over: threading.E
         try:
             status = logged(connection, run_id, step)
         except (OSError, http.client.HTTPException):
-            return  # killed before it could answer
+            return  # killed before it responded
         assert status == 200
         answered.append(index)
         index += 1
 
 
-def test_what_was_answered_is_there_after_every_kill(tmp_path: Path) -> None:
+def test_acknowledged_steps_survive_kills(tmp_path: Path) -> None:
     server = Server(tmp_path, **UNLIMITED)
     answered: dict[str, list[int]] = {f"run-{writer}": [] for writer in range(WRITERS)}
     for _ in range(KILLS):

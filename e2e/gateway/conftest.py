@@ -1,4 +1,4 @@
-"""A real `rb serve` in front of the scripted provider. `RB_BIN` names the program."""
+"""`rb serve` in front of the scripted provider. `RB_BIN` is the path of the binary."""
 
 from __future__ import annotations
 

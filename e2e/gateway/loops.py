@@ -1,4 +1,4 @@
-"""Agents by hand: the loop of each SDK, until the model asks for nothing more."""
+"""Agent loops on each SDK; a loop ends when the model calls no tool."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def anthropic_request(model: str, messages: list[Any]) -> dict[str, Any]:
 
 
 def run_anthropic(client: Any, model: str, stream: bool = False, **options: Any) -> int:
-    """Answers until the model is done, and counts the calls."""
+    """Runs the loop and returns the number of calls."""
     messages: list[Any] = [{"role": "user", "content": TASK}]
     for call in range(1, TURNS_MAX):
         request = anthropic_request(model, messages)

@@ -1,4 +1,4 @@
-"""Real clients, unmodified but for their base URL: a looping agent is steered and nothing else changes."""
+"""Provider SDKs with a changed base URL: a looping agent is steered and nothing else changes."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def items(seen: Seen) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", LOOPS)
-def test_a_looping_agent_is_steered(gateway: Gateway, kind: str) -> None:
+def test_looping_agent_is_steered(gateway: Gateway, kind: str) -> None:
     model, run_id = f"{kind.replace(' ', '-')}-{uuid.uuid4()}", f"loop-{uuid.uuid4()}"
     calls = LOOPS[kind](gateway, model, **named(run_id))
-    assert calls < TURNS_MAX, "guidance made the model stop"
+    assert calls < TURNS_MAX, "guidance ended the loop"
     requests = gateway.upstream.of_model(model)
-    assert len(requests) == calls, "no request was sent twice"
+    assert len(requests) == calls, "no request was repeated"
     run = gateway.run(run_id, steps=calls)
     assert run["task"] == loops.TASK and run["framework"] == "gateway"
     assert any("semantic_loop" in step["fired"] for step in run["steps"])
@@ -68,27 +68,27 @@ def test_a_looping_agent_is_steered(gateway: Gateway, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", LOOPS)
-def test_each_request_begins_with_the_one_before(gateway: Gateway, kind: str) -> None:
+def test_each_request_extends_the_previous_one(gateway: Gateway, kind: str) -> None:
     model = f"prefix-{kind.replace(' ', '-')}-{uuid.uuid4()}"
     LOOPS[kind](gateway, model, **named(f"prefix-{uuid.uuid4()}"))
     requests = [items(request) for request in gateway.upstream.of_model(model)]
     for before, after in zip(requests, requests[1:]):
-        assert after[: len(before)] == before, "what was sent once is sent the same way again"
+        assert after[: len(before)] == before, "earlier messages are unchanged"
 
 
 @pytest.mark.parametrize("kind", LOOPS)
-def test_an_observed_run_is_not_touched(gateway: Gateway, kind: str) -> None:
+def test_observed_run_is_unchanged(gateway: Gateway, kind: str) -> None:
     model, run_id = f"observed-{uuid.uuid4()}", f"observed-{uuid.uuid4()}"
     headers = {**named(run_id), "x-reasonblocks-mode": "observe"}
     calls = LOOPS[kind](gateway, model, **headers)
-    assert calls == TURNS_MAX + 1, "nothing made the model stop"
+    assert calls == TURNS_MAX + 1, "no guidance was inserted"
     assert all(SIGN.encode() not in request.body for request in gateway.upstream.of_model(model))
     run = gateway.run(run_id, steps=calls)
     said = [text for step in run["steps"] for text in step["intervention_texts"]]
-    assert said, "what would have been said is recorded"
+    assert said, "planned guidance is recorded"
 
 
-def test_a_run_without_a_name_is_found_by_its_messages(gateway: Gateway) -> None:
+def test_run_without_id_is_recognised_by_its_messages(gateway: Gateway) -> None:
     model = f"nameless-{uuid.uuid4()}"
     for runs in (1, 2):
         calls = loops.run_anthropic(anthropic_client(gateway), model)
@@ -102,13 +102,13 @@ def test_a_run_without_a_name_is_found_by_its_messages(gateway: Gateway) -> None
             time.sleep(0.05)
 
 
-def test_async_streams_pass(gateway: Gateway) -> None:
+def test_async_streams(gateway: Gateway) -> None:
     client = anthropic.AsyncAnthropic(base_url=gateway.anthropic, api_key=KEY, max_retries=0)
     model = f"async-{uuid.uuid4()}"
     assert asyncio.run(loops.run_anthropic_async(client, model, extra_headers=named(model))) < TURNS_MAX
 
 
-def test_thinking_comes_back_as_it_was(gateway: Gateway) -> None:
+def test_thinking_blocks_are_unchanged(gateway: Gateway) -> None:
     model = f"{uuid.uuid4()}-thinks"
     assert loops.run_anthropic(anthropic_client(gateway), model, stream=True) < TURNS_MAX
     last = items(gateway.upstream.of_model(model)[-1])
@@ -117,16 +117,16 @@ def test_thinking_comes_back_as_it_was(gateway: Gateway) -> None:
     assert signatures == [f"sig-{turn}==" for turn in range(len(signatures))] and signatures
 
 
-def test_a_model_that_refuses_a_channel_gets_another(gateway: Gateway) -> None:
+def test_refused_message_role_falls_back(gateway: Gateway) -> None:
     model = f"{uuid.uuid4()}-refuses"
     calls = loops.run_anthropic(anthropic_client(gateway), model)
-    assert calls < TURNS_MAX, "the agent is steered all the same and never saw the refusal"
+    assert calls < TURNS_MAX, "the agent is steered and does not receive the refusal"
     late = [request for request in gateway.upstream.of_model(model)
             if any(message["role"] == "system" for message in items(request))]
-    assert len(late) == 1, "the channel is tried once"
+    assert len(late) == 1, "the refused role is tried once"
 
 
-def test_guidance_stays_where_it_is_after_a_restart(gateway: Gateway) -> None:
+def test_guidance_keeps_its_position_after_a_restart(gateway: Gateway) -> None:
     model, run_id = f"restart-{uuid.uuid4()}", f"restart-{uuid.uuid4()}"
     client = anthropic_client(gateway, **named(run_id))
     messages: list[Any] = [{"role": "user", "content": loops.TASK}]
@@ -157,7 +157,7 @@ def call(gateway: Gateway, path: str, body: Any, **headers: str) -> tuple[int, d
         return error.code, dict(error.headers), error.read()
 
 
-def test_bytes_pass_as_they_came(gateway: Gateway) -> None:
+def test_request_bytes_are_unchanged(gateway: Gateway) -> None:
     odd = b'{ "model":"odd","max_tokens" : 1e2,"unknown":{"b":1,"a":[ 1.0,2 ]},"messages":[{"role":"user",' \
           b'"content":"\\u00e9 \\/ \xc3\xa9"}],"betas":["x"] }'
     assert call(gateway, "/anthropic/v1/messages?beta=true", odd, **{"x-reasonblocks-mode": "observe"})[0] == 200
@@ -165,7 +165,7 @@ def test_bytes_pass_as_they_came(gateway: Gateway) -> None:
     assert seen.body == odd and seen.path == "/v1/messages?beta=true"
 
 
-def test_what_the_upstream_says_is_what_the_client_gets(gateway: Gateway) -> None:
+def test_upstream_errors_are_forwarded(gateway: Gateway) -> None:
     request = {"max_tokens": 1, "messages": [{"role": "user", "content": "hi"}]}
     status, headers, body = call(gateway, "/anthropic/v1/messages", {**request, "model": "m-busy"})
     assert (status, json.loads(body)["error"]["type"]) == (529, "overloaded_error")
@@ -174,10 +174,10 @@ def test_what_the_upstream_says_is_what_the_client_gets(gateway: Gateway) -> Non
     assert (status, body) == (200, b"\x00\xff{{{not an answer")
     assert call(gateway, "/anthropic/v1/messages/count_tokens", {**request, "model": "m"})[0] == 200
     assert call(gateway, "/anthropic/v1/nothing", {})[0] == 404
-    assert call(gateway, "/anthropic/v1/messages", b"this is no JSON")[0] in (400, 502)
+    assert call(gateway, "/anthropic/v1/messages", b"this is not JSON")[0] in (400, 502)
 
 
-def test_a_stream_that_dies_dies_for_the_client_too(gateway: Gateway) -> None:
+def test_broken_stream_breaks_for_the_client(gateway: Gateway) -> None:
     request = {"model": "m-dies", "max_tokens": 1, "stream": True, "messages": [{"role": "user", "content": "hi"}]}
     with pytest.raises(Exception):
         call(gateway, "/anthropic/v1/messages", request)

@@ -1,4 +1,4 @@
-"""Whole agents from npm, unmodified: they loop, are steered, and leave the trace of their work and of nothing else."""
+"""Unmodified agents from npm: they are steered, and only their work becomes steps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENDS_WITHIN_S = 180
 
 
 def play(command: list[str], home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs a program to its end, in a home of its own."""
+    """Runs a program with a temporary home folder."""
     work = home / "work"
     work.mkdir()
     (work / "notes.txt").write_text("nothing about sessions\n")
@@ -34,7 +34,7 @@ def program(name: str) -> str:
 
 
 def items(seen: Seen) -> list[Any]:
-    """The conversation, without the cache markers that move along."""
+    """The conversation without cache markers."""
 
     def bare(value: Any) -> Any:
         if isinstance(value, dict):
@@ -46,11 +46,11 @@ def items(seen: Seen) -> list[Any]:
 
 
 def check_steered(requests: list[Seen]) -> None:
-    assert 3 < len(requests) < TURNS_MAX, "guidance made the model stop"
+    assert 3 < len(requests) < TURNS_MAX, "guidance ended the loop"
     assert SIGN in json.dumps(items(requests[-1]))
     for before, after in zip(requests, requests[1:]):
-        told = items(before)
-        assert items(after)[: len(told)] == told, "what was sent once is sent the same way again"
+        earlier = items(before)
+        assert items(after)[: len(earlier)] == earlier, "earlier messages are unchanged"
 
 
 CODEX = ["exec", "--skip-git-repo-check", "--sandbox", "danger-full-access"]
@@ -86,7 +86,7 @@ def test_codex_by_rb_run(gateway: Gateway, tmp_path: Path) -> None:
                  CODEX_HOME=str(tmp_path), OPENAI_API_KEY=KEY, RB_UPSTREAM_OPENAI=gateway.upstream.url)
     assert FINAL in ended.stdout
     check_steered(gateway.upstream.of_model(model))
-    assert "semantic_loop" in ended.stderr, "the summary says what fired"
+    assert "semantic_loop" in ended.stderr, "the summary lists the fired monitors"
 
 
 def test_claude_code(gateway: Gateway, tmp_path: Path) -> None:
@@ -99,9 +99,9 @@ def test_claude_code(gateway: Gateway, tmp_path: Path) -> None:
                 if seen.headers.get("x-claude-code-session-id") == session and seen.path.startswith("/v1/messages")
                 and "count_tokens" not in seen.path]
     work = [request for request in requests if request.json.get("tools")]
-    asides = [request for request in requests if not request.json.get("tools")]
+    auxiliary_requests = [request for request in requests if not request.json.get("tools")]
     check_steered(work)
-    assert asides, "it asks for a title"
-    assert all(SIGN not in json.dumps(items(aside)) for aside in asides), "asides are left alone"
+    assert auxiliary_requests, "the agent requests a title"
+    assert all(SIGN not in json.dumps(items(request)) for request in auxiliary_requests), "auxiliary requests are unchanged"
     run = gateway.run(f"claude-code:{session}", steps=len(work))
-    assert run["task"] == TASK and len(run["steps"]) == len(work), "asides are no steps"
+    assert run["task"] == TASK and len(run["steps"]) == len(work), "auxiliary requests are not steps"

@@ -1,4 +1,4 @@
-"""A provider as they are reached in earnest: over TLS, by a name that a certificate vouches for, and ready for HTTP/2."""
+"""A provider over TLS with a certificate and HTTP/2."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from hypercorn.config import Config
 from rb_server import ANSWERS_WITHIN_S, Server, free_port
 
 AT_ONCE = 12
-"""Agents that wait for their answers at the same time."""
+"""Number of agents with concurrent requests."""
 STREAMS_MAX = 4
-"""What the provider takes on one connection of HTTP/2; the real ones take a hundred or so."""
+"""Maximum number of concurrent streams per HTTP/2 connection; real providers allow about 100."""
 
 
 class Provider:
-    """Answers nobody until everybody has asked."""
+    """Responds only after all requests have arrived."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -66,7 +66,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def serve(port: int, certificate: Path) -> Callable[[], None]:
-    """Run the provider in the background; give what ends it."""
+    """Runs the provider in the background; returns a function that stops it."""
     config = Config()
     config.bind = [f"localhost:{port}"]
     config.certfile = config.keyfile = str(certificate)
@@ -95,7 +95,7 @@ def ask(gateway: Server, number: int) -> Any:
         return json.load(reply)
 
 
-def test_no_agent_waits_for_another(gateway: Server) -> None:
+def test_requests_do_not_block_each_other(gateway: Server) -> None:
     with ThreadPoolExecutor(AT_ONCE) as agents:
         replies = list(agents.map(lambda number: ask(gateway, number), range(AT_ONCE)))
     assert replies == [{"spoken": "1.1"}] * AT_ONCE

@@ -1,16 +1,16 @@
 """A scripted provider on loopback. Speaks Anthropic Messages, Chat Completions and Responses, streaming or not.
 
-The model it plays loops: it asks for the same search again and again. It stops when guidance reaches it, or after
-`TURNS_MAX` turns. What it does besides is chosen by the model's name:
+The scripted model repeats the same search. It stops when it receives guidance, or after `TURNS_MAX` turns. A suffix of
+the model name selects further behaviour:
 
-- `…-refuses`: answers 400 to a message of the system or developer behind the first, as older models do.
+- `…-refuses`: responds with 400 to a system or developer message after the first message, as older models do.
 - `…-dies`: ends a stream in the middle of an event.
-- `…-garbage`: answers with bytes that are no JSON and no event.
-- `…-busy`: answers 529, with a body of its own.
-- `…-thinks`: thinks aloud, with a signature that must come back as it was.
+- `…-garbage`: responds with bytes that are neither JSON nor an event.
+- `…-busy`: responds with 529 and an error body.
+- `…-thinks`: adds a thinking block with a signature that must come back unchanged.
 
-Every request is kept as it came, byte for byte, and usage is counted by the prefix rule: what the request has in common
-with the last one of the same conversation is read from the cache.
+Every request is recorded byte for byte. The prefix that a request shares with the previous one of its conversation
+counts as cached.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FINAL = "The setting does not exist under that name; I looked at the configurati
 
 @dataclass
 class Seen:
-    """One request as it came."""
+    """A recorded request."""
 
     path: str
     headers: dict[str, str]
@@ -45,7 +45,7 @@ class Seen:
 
 @dataclass
 class Upstream:
-    """A running provider and what it was sent."""
+    """A running provider and its recorded requests."""
 
     url: str = ""
     seen: list[Seen] = field(default_factory=list)
@@ -56,13 +56,13 @@ class Upstream:
         return [seen for seen in self.seen if f'"{model}"'.encode() in seen.body]
 
     def cached(self, conversation: str, prompt: bytes) -> int:
-        """Bytes that the prompt has in common with the last one of the conversation."""
+        """Length of the prefix shared with the previous prompt of the conversation, in bytes."""
         with self.lock:
             before = self.prefixes.get(conversation, b"")
             self.prefixes[conversation] = prompt
         common = 0
-        for ours, theirs in zip(before, prompt):
-            if ours != theirs:
+        for old, new in zip(before, prompt):
+            if old != new:
                 break
             common += 1
         return common
@@ -87,12 +87,12 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
-        self.keep(b"")
+        self.record(b"")
         self.answer(200, {"object": "list", "data": [{"id": "scripted", "object": "model"}]})
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        self.keep(body)
+        self.record(body)
         path = self.path.split("?")[0]
         if path.endswith("/count_tokens"):
             self.answer(200, {"input_tokens": len(body) // 4})
@@ -127,7 +127,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         self.raw(200, "text/event-stream; charset=utf-8", events)
 
-    def keep(self, body: bytes) -> None:
+    def record(self, body: bytes) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
         with self.upstream.lock:
             self.upstream.seen.append(Seen(self.path, headers, body))
@@ -155,7 +155,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Turn:
-    """What the model says next. A dialect knows where messages are and how an answer looks."""
+    """The next response of the model. A subclass implements the format of a dialect."""
 
     items: str
 
@@ -294,7 +294,7 @@ class Responses(Turn):
         return bool(message.get("type") in ("function_call_output", "custom_tool_call_output"))
 
     def call(self) -> dict[str, Any]:
-        """The search; a client that only has a shell is asked to search with that."""
+        """The search as a tool call; uses the shell if the client has no search tool."""
         names = {tool.get("name") for tool in self.request.get("tools") or []}
         if "search" in names or not names & {"shell", "shell_command", "exec_command", "local_shell"}:
             return {"name": "search", "arguments": json.dumps(SEARCH)}
@@ -308,13 +308,13 @@ class Responses(Turn):
 
     def output(self) -> list[dict[str, Any]]:
         text = FINAL if self.is_over else THOUGHT
-        said = {"type": "message", "id": f"msg_{self.id}", "status": "completed", "role": "assistant",
+        message = {"type": "message", "id": f"msg_{self.id}", "status": "completed", "role": "assistant",
                 "content": [{"type": "output_text", "text": text, "annotations": []}]}
         if self.is_over:
-            return [said]
+            return [message]
         call = {"type": "function_call", "id": f"fc_{self.id}", "call_id": f"call_{self.id}",
                 "status": "completed", **self.call()}
-        return [said, call]
+        return [message, call]
 
     def body(self, status: str = "completed") -> dict[str, Any]:
         done = status == "completed"
@@ -337,10 +337,10 @@ class Responses(Turn):
 
         yield event("response.created", response=self.body("in_progress"))
         for at, item in enumerate(self.output()):
-            begun = {**item, "status": "in_progress"}
+            started = {**item, "status": "in_progress"}
             if item["type"] == "message":
-                begun["content"] = []
-                yield event("response.output_item.added", output_index=at, item=begun)
+                started["content"] = []
+                yield event("response.output_item.added", output_index=at, item=started)
                 part = item["content"][0]
                 place = {"item_id": item["id"], "output_index": at, "content_index": 0}
                 yield event("response.content_part.added", **place, part={**part, "text": ""})
@@ -349,8 +349,8 @@ class Responses(Turn):
                 yield event("response.output_text.done", **place, text=part["text"], logprobs=[])
                 yield event("response.content_part.done", **place, part=part)
             else:
-                begun["arguments"] = ""
-                yield event("response.output_item.added", output_index=at, item=begun)
+                started["arguments"] = ""
+                yield event("response.output_item.added", output_index=at, item=started)
                 place = {"item_id": item["id"], "output_index": at}
                 yield event("response.function_call_arguments.delta", **place, delta=item["arguments"])
                 yield event("response.function_call_arguments.done", **place, arguments=item["arguments"],

@@ -1,4 +1,4 @@
-"""A PostgreSQL of our own, nodes of `rb serve` on it, and a wire between them that can be cut."""
+"""A temporary PostgreSQL, `rb serve` nodes that share it, and a network link between them that can be cut."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from rb_server import UNLIMITED, Server, free_port
 
 
 def programs() -> Path:
-    """Where the newest PostgreSQL of this machine keeps its programs."""
+    """Folder of the newest installed PostgreSQL programs."""
     versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     initdb = str(versions[-1]) if versions else shutil.which("initdb")
-    assert initdb, "PostgreSQL is not installed: `cargo xtask test tools` does it"
+    assert initdb, "PostgreSQL is not installed; run `cargo xtask test tools`"
     return Path(initdb).parent
 
 
 class Link:
-    """A network of its own for the database, which can be cut like a cable: packets vanish, and nobody is told."""
+    """A network namespace for the database. A cut link drops packets silently."""
 
     def __init__(self) -> None:
         self.name = f"rb{os.getpid()}"
@@ -64,7 +64,7 @@ class Link:
 
 
 class Postgres:
-    """On loopback, or at the far end of a link."""
+    """A PostgreSQL server on loopback or behind a link."""
 
     def __init__(self, link: Link | None = None) -> None:
         self.link = link
@@ -81,7 +81,7 @@ class Postgres:
         self.start()
 
     def command(self, program: str, *args: str) -> list[str]:
-        # The server refuses to run as root, so as root it runs as the user that the package made.
+        # PostgreSQL refuses to run as root; use the user of the package.
         before = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
         there = ["ip", "netns", "exec", self.link.name] if self.link else []
         return [*there, *before, str(self.programs / program), *args]
@@ -100,7 +100,7 @@ class Postgres:
     def kill(self) -> None:
         pid = int((self.folder / "data/postmaster.pid").read_text().splitlines()[0])
         os.kill(pid, signal.SIGKILL)
-        time.sleep(2)  # its children notice and go; a new one starts only when they are gone
+        time.sleep(2)  # a new server starts only after the child processes have exited
 
     def stop(self) -> None:
         subprocess.run(self.command("pg_ctl", "--silent", "--pgdata", str(self.folder / "data"), "--mode", "immediate",
@@ -113,7 +113,7 @@ class Postgres:
 
 
 class Wire:
-    """Passes bytes on to a port, until it is cut: then nothing moves, and nobody is told."""
+    """Forwards bytes to a port. A cut wire stops forwarding without closing the connections."""
 
     def __init__(self, port: int) -> None:
         self.target = port
@@ -154,7 +154,7 @@ class Wire:
         self.is_whole.clear()
 
     def mend(self) -> None:
-        """What was on its way is lost with its connections; new ones may be made."""
+        """Drops the open connections and accepts new ones."""
         sockets, self.sockets = self.sockets, []
         for one in sockets:
             try:
@@ -165,7 +165,7 @@ class Wire:
 
 
 class Node(Server):
-    """One of several servers on a database; without an address, one alone on its own."""
+    """A server on a shared database, or on SQLite without a URL."""
 
     def __init__(self, url: str, data_dir: Path, **environment: str) -> None:
         super().__init__(data_dir, **UNLIMITED, **environment, **({"RB_DATABASE_URL": url} if url else {}))

@@ -1,4 +1,4 @@
-"""What the tests of several nodes share."""
+"""Fixtures of the multi-node tests."""
 
 from __future__ import annotations
 

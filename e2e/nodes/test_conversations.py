@@ -1,4 +1,4 @@
-"""Conversations through the gateway of three nodes: every request goes to any of them, and none can be told from one."""
+"""Gateway conversations on three nodes with random routing equal those on one node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUERY = '{"query": "session timeout"}'
 
 
 class Provider(http.server.ThreadingHTTPServer):
-    """Asks for the same search each time, in Chat Completions and Responses, and keeps what it was sent."""
+    """Returns the same search in Chat Completions and Responses, and records its requests."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -72,14 +72,14 @@ def history(turns: int) -> dict:
 
 
 def rewritten(turns: int) -> dict:
-    """The system prompt tells the time, so that no request begins as the one before."""
+    """The system prompt contains the time, so that no request shares a prefix with the previous one."""
     body = history(turns)
     body["messages"].insert(0, {"role": "system", "content": f"It is {turns} o'clock."})
     return body
 
 
-def kept(turns: int) -> dict:
-    """The provider keeps the conversation: only what is new is brought, and what it goes on from is named."""
+def stored_by_provider(turns: int) -> dict:
+    """The provider stores the conversation; a request contains only new items and the id of the previous response."""
     if turns == 0:
         return {"model": "m", "input": TASK}
     result = {"type": "function_call_output", "call_id": f"call_{turns - 1:06}", "output": "no match"}
@@ -91,23 +91,23 @@ WAYS = {
     "named": (history, CHAT, {"x_reasonblocks_run_id": "talk"}),
     "nameless": (history, CHAT, {}),
     "rewritten": (rewritten, CHAT, {}),
-    "kept": (kept, RESPONSES, {}),
+    "stored": (stored_by_provider, RESPONSES, {}),
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_conversation_on_random_nodes_is_steered_as_on_one(way: str, postgres: Postgres, tmp_path: Path) -> None:
+def test_conversation_on_random_nodes_equals_one_node(way: str, postgres: Postgres, tmp_path: Path) -> None:
     request, path, headers = WAYS[way]
     one, many = Provider(), Provider()
     patient = tmp_path / "patient.toml"
-    patient.write_text("[gateway]\ndecided_within_ms = 20000\n")  # this machine may be busy with other things
+    patient.write_text("[gateway]\ndecided_within_ms = 20000\n")  # the test machine may be slow
 
     def node(url: str, name: str, provider: Provider) -> Node:
         upstream = f"http://127.0.0.1:{provider.server_port}"
         return Node(url, tmp_path / name, RB_UPSTREAM_OPENAI=upstream, RB_CONFIG=str(patient)).start()
 
     alone = node("", "alone", one)
-    url = postgres.database(f"talk_{way}")
+    url = postgres.database(f"conversation_{way}")
     nodes = [node(url, str(at), many) for at in range(NODES)]
     choice = random.Random(7)
     for turns in range(REQUESTS):
@@ -117,12 +117,12 @@ def test_a_conversation_on_random_nodes_is_steered_as_on_one(way: str, postgres:
             assert status == 200, said
     assert many.seen == one.seen
     steered = sum("Run monitor of this workspace" in body for body in one.seen)
-    assert steered > 0, "nothing was said"
+    assert steered > 0, "no guidance was inserted"
     for asked in (alone, nodes[0]):
         runs = asked.ask("GET", "/v1/monitor/runs")
         assert len(runs) == 1, runs
-        told = asked.run(runs[0]["run_id"], steps=REQUESTS)["steps"]
-        assert [step["action"] for step in told] == [None] + ["search"] * (REQUESTS - 1)
+        steps = asked.run(runs[0]["run_id"], steps=REQUESTS)["steps"]
+        assert [step["action"] for step in steps] == [None] + ["search"] * (REQUESTS - 1)
     print(f"{REQUESTS} requests of a conversation ({way}) on {NODES} nodes reached the provider as from one, "
           f"{steered} of them steered")
     for asked in [alone, *nodes]:

@@ -1,4 +1,4 @@
-"""Three nodes on one PostgreSQL: together they decide as one alone, and nothing that was answered is lost."""
+"""Three nodes on one PostgreSQL decide as one node, and lose no acknowledged step."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ STEPS = 40
 
 
 def three(url: str, tmp_path: Path) -> list[Node]:
-    """All start at the same moment, on a database without tables."""
+    """Starts all nodes at once on an empty database."""
     nodes = [Node(url, tmp_path / str(at)).spawn() for at in range(NODES)]
     return [node.ready() for node in nodes]
 
 
 def scripted(index: int) -> dict:
-    """An agent that goes round in circles, doubts, claims to be done, and wakes up now and then."""
+    """A scripted agent that loops, doubts, claims to be done, and sometimes recovers."""
     if index == 0:
         return {"step_index": 0, "task": "Repair the parser", "model": "claude-sonnet-4", "task_profile": "coding"}
     kind = index % 10
@@ -43,12 +43,12 @@ def scripted(index: int) -> dict:
 
 
 def walked(reply: tuple[int, dict]) -> dict:
-    status, told = reply
-    assert status == 200, told
-    return {name: value for name, value in told.items() if name not in ("run_id", "repeated")}
+    status, body = reply
+    assert status == 200, body
+    return {name: value for name, value in body.items() if name not in ("run_id", "repeated")}
 
 
-def test_a_run_on_random_nodes_is_steered_as_on_one(postgres: Postgres, tmp_path: Path) -> None:
+def test_run_on_random_nodes_equals_one_node(postgres: Postgres, tmp_path: Path) -> None:
     alone = Node("", tmp_path / "alone").start()
     nodes = three(postgres.database("steered"), tmp_path)
     choice = random.Random(7)
@@ -59,17 +59,17 @@ def test_a_run_on_random_nodes_is_steered_as_on_one(postgres: Postgres, tmp_path
                 step = scripted(index)
                 path = f"/v1/monitor/runs/run-{run}/walk"
                 expected = walked(alone.call("POST", path, step))
-                # Two nodes get every step at the same moment, as after a client's timeout.
+                # Two nodes receive every step at once, as after a client timeout.
                 posts = [pool.submit(node.call, "POST", path, step) for node in choice.sample(nodes, 2)]
                 for post in posts:
                     assert walked(post.result()) == expected, f"step {index} of run {run}"
                 steered += expected["decision"] == "steer"
             path = f"/v1/monitor/runs/run-{run}"
             (_, one), (_, many) = alone.call("GET", path), choice.choice(nodes).call("GET", path)
-            injected = [[step["injections"] for step in told["steps"]] for told in (one, many)]
+            injected = [[step["injections"] for step in reply["steps"]] for reply in (one, many)]
             assert injected[0] == injected[1]
     print(f"{3 * STEPS} steps on {NODES} nodes, {steered} of them steered, all as on one")
-    assert steered > 3, "nothing was decided"
+    assert steered > 3, "no guidance was decided"
     for node in [alone, *nodes]:
         node.stop()
 
@@ -81,7 +81,7 @@ def test_events_and_keys_reach_every_node_within_a_second(postgres: Postgres, tm
     reply = stream.getresponse()
     while b"ready" not in reply.fp.readline():
         pass
-    time.sleep(1.5)  # the node listens to the others
+    time.sleep(1.5)  # wait for the subscription of the node
     for index, node in enumerate(nodes):
         begun = time.monotonic()
         step = {"step_index": index, "thought": "Look.", "action": "ls"}
@@ -92,12 +92,12 @@ def test_events_and_keys_reach_every_node_within_a_second(postgres: Postgres, tm
         print(f"a step stored by node {index} was seen at node 2 after {taken * 1000:.0f} ms")
         assert taken < 2
     stream.close()
-    # The first key closes the door on all of them.
-    status, told = nodes[0].call("POST", "/v1/keys", {"name": "ci"})
-    assert status in (200, 201), told
+    # The first key makes keys required on all nodes.
+    status, reply = nodes[0].call("POST", "/v1/keys", {"name": "ci"})
+    assert status in (200, 201), reply
     begun = time.monotonic()
     while any(node.call("GET", "/v1/monitor/runs")[0] != 401 for node in nodes):
-        assert time.monotonic() - begun < 3, "a node does not hear of the key"
+        assert time.monotonic() - begun < 3, "a node did not receive the key"
         time.sleep(0.05)
     print(f"a key was known to every node after {(time.monotonic() - begun) * 1000:.0f} ms")
     for node in nodes:
@@ -105,7 +105,7 @@ def test_events_and_keys_reach_every_node_within_a_second(postgres: Postgres, tm
 
 
 class Load:
-    """Agents that tell their steps to whichever node answers, and note what was answered."""
+    """Agents that send steps to any responding node and record the acknowledged ones."""
 
     def __init__(self, nodes: list[Node]) -> None:
         self.nodes = nodes
@@ -122,9 +122,9 @@ class Load:
         while not self.is_over.is_set():
             step = {"step_index": index, "thought": f"Step {index}. " + "x" * 500, "action": "ls", "observation": "a"}
             try:
-                status, told = choice.choice(self.nodes).call("POST", f"/v1/monitor/runs/{run}/steps", step)
+                status, reply = choice.choice(self.nodes).call("POST", f"/v1/monitor/runs/{run}/steps", step)
             except (OSError, http.client.HTTPException):
-                continue  # killed before it could answer: another node, the same step
+                continue  # killed before it responded: send the step to another node
             if status == 200:
                 self.answered[run].append(index)
                 self.times.append(time.monotonic())
@@ -132,11 +132,11 @@ class Load:
             elif status == 503:
                 time.sleep(0.02)
             else:
-                self.faults.append(f"{status}: {told}")
+                self.faults.append(f"{status}: {reply}")
                 return
 
     def wait_for(self, steps: int, within_s: float = 60) -> float:
-        """How long it takes until so many more steps are answered."""
+        """Returns the time until this many more steps are acknowledged."""
         begun, before = time.monotonic(), len(self.times)
         while len(self.times) < before + steps:
             assert time.monotonic() - begun < within_s, f"stuck; faults: {self.faults}"
@@ -144,10 +144,10 @@ class Load:
         return time.monotonic() - begun
 
     def settled(self, within_s: float = 60) -> float:
-        """How long it takes until no node keeps anything back."""
+        """Returns the time until all backlogs are empty."""
         begun = time.monotonic()
         while any(node.call("GET", "/health")[1].get("status") != "ok" for node in self.nodes):
-            assert time.monotonic() - begun < within_s, "something still waits for the database"
+            assert time.monotonic() - begun < within_s, "a backlog is not empty"
             time.sleep(0.02)
         return time.monotonic() - begun
 
@@ -158,19 +158,19 @@ class Load:
         assert not self.faults, self.faults
         self.settled()
         for run, indexes in self.answered.items():
-            status, told = reader.call("GET", f"/v1/monitor/runs/{run}")
-            assert status == 200, told
-            stored = [step["step_index"] for step in told["steps"]]
+            status, reply = reader.call("GET", f"/v1/monitor/runs/{run}")
+            assert status == 200, reply
+            stored = [step["step_index"] for step in reply["steps"]]
             assert stored == sorted(set(stored)), f"{run} is out of order"
             assert set(indexes) <= set(stored), f"{run} lost {sorted(set(indexes) - set(stored))}"
-            # No run is stuck: it can go on, and end.
+            # Every run can continue and finish.
             step = {"step_index": len(indexes) + 1, "thought": "Go on.", "action": "ls"}
             assert reader.call("POST", f"/v1/monitor/runs/{run}/steps", step)[0] == 200
             assert reader.call("POST", f"/v1/monitor/runs/{run}/finish", {"outcome": "success"})[0] == 200
         return len(self.times)
 
 
-def test_killing_a_node_loses_nothing(postgres: Postgres, tmp_path: Path) -> None:
+def test_killed_node_loses_no_step(postgres: Postgres, tmp_path: Path) -> None:
     nodes = three(postgres.database("node_killed"), tmp_path)
     load = Load(nodes)
     load.wait_for(50)
@@ -184,16 +184,16 @@ def test_killing_a_node_loses_nothing(postgres: Postgres, tmp_path: Path) -> Non
         node.stop()
 
 
-def test_what_is_told_without_a_database_is_kept(postgres: Postgres, tmp_path: Path) -> None:
+def test_steps_without_a_database_are_kept_in_the_backlog(postgres: Postgres, tmp_path: Path) -> None:
     nodes = three(postgres.database("database_killed"), tmp_path)
     load = Load(nodes)
     load.wait_for(50)
     postgres.kill()
-    load.wait_for(50)  # it goes on without
+    load.wait_for(50)  # continues without the database
     states = [node.call("GET", "/health") for node in nodes]
-    assert [(status, told["status"]) for status, told in states] == [(200, "degraded")] * NODES, states
+    assert [(status, reply["status"]) for status, reply in states] == [(200, "degraded")] * NODES, states
     assert "reasonblocks_store_away 1" in nodes[0].send("GET", "/metrics")[1].decode()
-    # A run that begins now, on a node that is killed with what it was told.
+    # A run that starts now, on a node that is killed with a non-empty backlog.
     started = {"run_id": "begun without", "agent_name": "late"}
     assert nodes[1].call("POST", "/v1/monitor/runs", started)[0] == 201
     for index in range(5):
@@ -208,7 +208,7 @@ def test_what_is_told_without_a_database_is_kept(postgres: Postgres, tmp_path: P
     answered = load.end(nodes[2])
     late = nodes[0].run("begun%20without", steps=5)
     assert late["agent_name"] == "late"
-    print(f"the database killed: steps were taken without it, and all nodes had told it everything {recovery * 1000:.0f} ms "
+    print(f"the database killed: steps were taken without it, and all nodes had reply it everything {recovery * 1000:.0f} ms "
           f"after it was back ({time.monotonic() - begun:.1f} s with a node that started again); "
           f"{answered} steps answered, none lost")
     for node in nodes:
@@ -216,7 +216,7 @@ def test_what_is_told_without_a_database_is_kept(postgres: Postgres, tmp_path: P
 
 
 @pytest.mark.parametrize("how", ["namespace", "relay"])
-def test_cutting_the_network_loses_nothing(how: str, postgres: Postgres, tmp_path: Path) -> None:
+def test_cut_network_loses_no_step(how: str, postgres: Postgres, tmp_path: Path) -> None:
     apart = None
     if how == "namespace":
         try:
@@ -238,7 +238,7 @@ def test_cutting_the_network_loses_nothing(how: str, postgres: Postgres, tmp_pat
     whole = load.settled()
     load.wait_for(50)
     answered = load.end(nodes[0])
-    print(f"the network cut for 3.5 s ({how}): answered again {recovery * 1000:.0f} ms after it was mended, everything told "
+    print(f"the network cut for 3.5 s ({how}): answered again {recovery * 1000:.0f} ms after it was mended, everything reply "
           f"after {(recovery + whole) * 1000:.0f} ms; {answered} steps answered, none lost")
     for node in nodes:
         node.stop()

@@ -1,4 +1,4 @@
-"""OpenTelemetry's own SDK against a real `rb serve`: spans in, findings out. `RB_BIN` names the program."""
+"""The OpenTelemetry SDK against `rb serve`: spans in, findings out. `RB_BIN` is the path of the binary."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ARRIVES_WITHIN_S = 20
 
 
 class Collector:
-    """Takes findings as a collector does."""
+    """An OTLP collector that records findings."""
 
     def __init__(self) -> None:
         self.records: list[Any] = []
@@ -76,7 +76,7 @@ def messages(role: str, *parts: dict[str, Any]) -> str:
 
 
 class Agent:
-    """An agent whose every span is exported as soon as it ends: the innermost first."""
+    """An agent that exports each span as soon as it ends, innermost first."""
 
     def __init__(self, sink: OTLPSpanExporter) -> None:
         provider = TracerProvider()
@@ -115,7 +115,7 @@ class Agent:
 
 
 @pytest.mark.parametrize("compression", [Compression.NoCompression, Compression.Gzip])
-def test_a_trace_in_pieces_becomes_one_run_that_is_watched(server: Server, compression: Compression) -> None:
+def test_partial_traces_become_one_monitored_run(server: Server, compression: Compression) -> None:
     agent = Agent(exporter(server, compression=compression))
     attributes = {
         "gen_ai.operation.name": "invoke_agent",
@@ -128,19 +128,19 @@ def test_a_trace_in_pieces_becomes_one_run_that_is_watched(server: Server, compr
             agent.think("Let me run the tests again.", f"t{at}", "pytest -q")
             agent.act(f"t{at}", "1 failed, 3 passed")
             steps = server.run(run_id)["steps"]
-            assert len(steps) == at + 1, "each piece extends the run"
+            assert len(steps) == at + 1, "each export extends the run"
     run = server.run(run_id)
     assert (run["agent_name"], run["model"], run["framework"]) == ("mender", "claude-sonnet-4-5", "otlp")
     assert run["task"] == "Mend the parser."
     assert run["tokens"] == 8 * 110 and run["cost_usd"] > 0
-    assert run["fires_by_monitor"], "a loop is noticed"
+    assert run["fires_by_monitor"], "the loop is detected"
     assert [step["observation"] for step in run["steps"]] == ["1 failed, 3 passed"] * 8
-    assert all(not step["injections"] for step in run["steps"]), "it is watched, never steered"
+    assert all(not step["injections"] for step in run["steps"]), "OTLP runs are not steered"
     runs = server.ask("GET", "/v1/monitor/runs?limit=1000")
     assert sum(listed["run_id"].startswith(run_id) for listed in runs) == 1
 
 
-def test_a_run_goes_on_after_a_restart(server: Server) -> None:
+def test_run_continues_after_a_restart(server: Server) -> None:
     agent = Agent(exporter(server))
     with agent.tracer.start_as_current_span(
         "invoke_agent", attributes={"gen_ai.operation.name": "invoke_agent"}
@@ -157,7 +157,7 @@ def test_a_run_goes_on_after_a_restart(server: Server) -> None:
     assert [step["observation"] for step in steps] == ["parser.py", "def parse(): ..."]
 
 
-def test_findings_go_out_as_events(server: Server, collector: Collector) -> None:
+def test_findings_are_exported_as_events(server: Server, collector: Collector) -> None:
     deadline = time.monotonic() + ARRIVES_WITHIN_S
     while not collector.records and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -168,7 +168,7 @@ def test_findings_go_out_as_events(server: Server, collector: Collector) -> None
     assert said["gen_ai.evaluation.explanation"].string_value == record.body.string_value
 
 
-def test_replies_are_in_the_form_of_the_request(server: Server) -> None:
+def test_response_format_matches_the_request(server: Server) -> None:
     path = "/otlp/v1/traces"
     status, body, headers = server.send("POST", path, b"{}", content_type="application/json")
     assert (status, body, headers["content-type"]) == (200, b"{}", "application/json")
@@ -187,7 +187,7 @@ def test_replies_are_in_the_form_of_the_request(server: Server) -> None:
     assert status == 401
 
 
-def test_a_key_is_needed(server: Server) -> None:
+def test_key_is_required(server: Server) -> None:
     sink = OTLPSpanExporter(endpoint=f"{server.url}/otlp/v1/traces", timeout=2)
     provider = TracerProvider()
     span = provider.get_tracer("e2e").start_span("chat")

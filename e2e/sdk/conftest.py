@@ -1,4 +1,4 @@
-"""A real `rb serve` for the public SDK, unmodified."""
+"""`rb serve` for the tests of the public SDK."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import rb_server
 
 
 class Server(rb_server.Server):
-    """A running server, and a key of the organisation `acme`."""
+    """A server with a key of the organisation `acme`."""
 
     def __init__(self, data_dir: Path) -> None:
         super().__init__(data_dir, REASONBLOCKS_KEYS="operator")

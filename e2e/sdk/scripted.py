@@ -1,4 +1,4 @@
-"""A chat model that plays a script and remembers what it was sent."""
+"""A chat model that replays a script and records its requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from langchain_core.tools import tool
 
 
 class ScriptedModel(BaseChatModel):
-    """Answers with the next line of its script; the last line is repeated."""
+    """Returns the next message of its script; the last one repeats."""
 
     script: list[AIMessage]
     model_name: str = "claude-sonnet-4-5"
@@ -38,7 +38,7 @@ class ScriptedModel(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     def system_texts(self) -> list[str]:
-        """What the model read in its system message, call by call."""
+        """System message of each call."""
         return [text_of(messages[0]) for messages in self.seen]
 
 
@@ -50,7 +50,7 @@ def text_of(message: BaseMessage) -> str:
 
 
 def call(thought: str, number: int, **arguments: Any) -> AIMessage:
-    """A turn that thinks and asks for the tool."""
+    """A turn with a thought and a tool call."""
     usage = {"input_tokens": 1000, "output_tokens": 50, "total_tokens": 1050,
              "input_token_details": {"cache_read": 400}}
     return AIMessage(
@@ -61,7 +61,7 @@ def call(thought: str, number: int, **arguments: Any) -> AIMessage:
 
 
 def looping(turns: int, thought: str = "I will search for the session timeout setting.") -> list[AIMessage]:
-    """An agent that does the same again and again, then gives up."""
+    """An agent that repeats the same call, then gives up."""
     lines = [call(thought, number, query="session timeout") for number in range(turns)]
     return [*lines, AIMessage(content="I give up.")]
 

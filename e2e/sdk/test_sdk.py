@@ -1,4 +1,4 @@
-"""What a user of the public SDK sees when only the base URL is ours."""
+"""The public SDK against `rb serve`: only the base URL is changed."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def question() -> dict[str, Any]:
 
 
 def steered(model: ScriptedModel) -> list[int]:
-    """The calls in which a monitor spoke."""
+    """Indices of the calls with monitor guidance."""
     marks = ("[REASONBLOCKS]",)
     return [at for at, text in enumerate(model.system_texts()) if any(mark in text for mark in marks)]
 
 
-def test_a_looping_agent_is_steered_and_its_telemetry_arrives(server: Server) -> None:
+def test_looping_agent_is_steered_and_its_telemetry_is_stored(server: Server) -> None:
     run_id = f"loop-{VERSION}-{uuid.uuid4()}"
     model = ScriptedModel(script=looping(9), seen=[])
     with ReasonBlocks(api_key=server.key, base_url=server.url).middleware(
@@ -42,9 +42,9 @@ def test_a_looping_agent_is_steered_and_its_telemetry_arrives(server: Server) ->
         agent(model, middleware).invoke(question(), {"recursion_limit": 60})
 
     texts = model.system_texts()
-    assert "[REASONBLOCKS]" in texts[0], "the standing rules come with the first call"
+    assert "[REASONBLOCKS]" in texts[0], "the first call contains the standing rules"
     advised = [text for text in texts[1:] if "same" in text and "[REASONBLOCKS]" in text]
-    assert advised, "the loop is noticed"
+    assert advised, "the loop is detected"
     run = server.run(run_id, steps=len(model.seen), is_over=True)
     assert run["outcome"] == "success" and run["agent_name"] == "looper" and run["task"] == TASK
     assert [step["step_index"] for step in run["steps"]] == list(range(len(model.seen)))
@@ -52,17 +52,17 @@ def test_a_looping_agent_is_steered_and_its_telemetry_arrives(server: Server) ->
     assert last["action"] == "search" and "session timeout" in last["action_input"]
     assert any("semantic_loop" in step["fired"] for step in run["steps"])
     shown = [text for step in run["steps"] for text in step["intervention_texts"]]
-    assert shown, "what was said is stored with the step"
+    assert shown, "guidance is stored with the step"
     if VERSION != "0.1.0":  # which sends no tokens
         assert run["steps"][0]["input_tokens"] == 1000 and run["steps"][0]["cache_read_tokens"] == 400
         listed = [row for row in server.ask("GET", "/v1/monitor/runs") if row["run_id"] == run_id]
         assert listed[0]["cost_usd"] > 0
-    # Other organisations see nothing of it.
+    # Other organisations cannot read the run.
     assert server.ask("GET", "/v1/monitor/runs?org_id=other", key="operator") == []
 
 
 @newer
-def test_an_async_agent_is_steered_too(server: Server) -> None:
+def test_async_agent_is_steered(server: Server) -> None:
     model = ScriptedModel(script=looping(9), seen=[])
     middleware = ReasonBlocks(api_key=server.key, base_url=server.url).middleware(task=TASK)
     asyncio.run(agent(model, middleware).ainvoke(question(), {"recursion_limit": 60}))
@@ -70,7 +70,7 @@ def test_an_async_agent_is_steered_too(server: Server) -> None:
     assert len(steered(model)) >= 2
 
 
-def test_an_agent_that_works_is_left_alone(server: Server) -> None:
+def test_healthy_agent_gets_no_guidance(server: Server) -> None:
     from langchain_core.messages import AIMessage
 
     from scripted import call
@@ -78,7 +78,7 @@ def test_an_agent_that_works_is_left_alone(server: Server) -> None:
     script = [
         call("Let me look for the setting.", 1, query="timeout"),
         call("The setting is in config.toml, so I read it.", 2, query="config.toml"),
-        AIMessage(content="The timeout is set in config.toml; I have told you where."),
+        AIMessage(content="The timeout is set in config.toml; that is the place."),
     ]
     model = ScriptedModel(script=script, seen=[])
     middleware = ReasonBlocks(api_key=server.key, base_url=server.url).middleware(task=TASK)
@@ -100,7 +100,7 @@ def test_patterns_of_all_tiers_reach_the_prompt(server: Server) -> None:
         },
     }
     server.ask("POST", "/v1/library/patterns", pattern)
-    # The SDK asks for E2 once, at its first thought and without a kind of failure, so the situation alone must fit.
+    # The SDK queries E2 once, at the first thought and without a failure type, so the situation must match.
     shared = {
         "tier": "e2",
         "pattern_id": f"e2-session-{VERSION}",
@@ -118,15 +118,15 @@ def test_patterns_of_all_tiers_reach_the_prompt(server: Server) -> None:
     middleware = ReasonBlocks(api_key=server.key, base_url=server.url).middleware(task=TASK)
     agent(model, middleware).invoke(question(), {"recursion_limit": 60})
     middleware.close()
-    said = "\n".join(model.system_texts())
-    assert "clock skew" in said, "E1 of the organisation"
+    prompts = "\n".join(model.system_texts())
+    assert "clock skew" in prompts, "E1 of the organisation"
     previews = [preview for entry in middleware.step_log for preview in entry.injections]
     tiers = {preview[1:3] for preview in previews if preview.startswith("[e")}
     assert {"e1", "e2", "e3"} <= tiers, previews
-    assert f"[e1:e1-session-{VERSION}]" in previews, "an injection can be told apart by its pattern"
+    assert f"[e1:e1-session-{VERSION}]" in previews, "an injection names its pattern"
 
 
-def test_the_client_reads_back_what_it_wrote(server: Server) -> None:
+def test_client_reads_back_its_run(server: Server) -> None:
     run_id = f"by-hand/{VERSION}"
     client = MonitorClient(api_key=server.key, base_url=server.url)
     assert client.start_run(run_id=run_id, agent_name="by hand", task=TASK, model="gpt-4o")
@@ -143,7 +143,7 @@ def test_the_client_reads_back_what_it_wrote(server: Server) -> None:
     client.close()
 
 
-def test_findings_are_recalled_by_meaning(server: Server) -> None:
+def test_findings_are_recalled_by_similarity(server: Server) -> None:
     memory = CodebaseMemory(api_key=server.key, base_url=server.url, codebase_id=f"acme/shop-{VERSION}")
     memory.clear()
     finding = "The session token expires after thirty minutes, see SessionStore."
@@ -158,34 +158,34 @@ def test_findings_are_recalled_by_meaning(server: Server) -> None:
     assert memory.clear() is True and memory.list_all() == []
 
 
-def test_scores_and_evaluations_come_back(server: Server) -> None:
+def test_scores_and_patterns(server: Server) -> None:
     api = ReasonBlocksAPI(api_key=server.key, base_url=server.url)
     assert api.score_step("ok", "") == pytest.approx(0.04756, abs=1e-5)
-    assert api.retrieve_traces("", level="e3", top_k=32), "the starter library is there"
+    assert api.retrieve_traces("", level="e3", top_k=32), "the starter library is installed"
     api.close()
 
 
 @newer
-def test_a_session_without_a_framework_is_steered(server: Server) -> None:
+def test_session_without_a_framework_is_steered(server: Server) -> None:
     from reasonblocks.client import ReasonBlocks as Client
 
     run_id = f"session-{uuid.uuid4()}"
     session = Client(api_key=server.key, base_url=server.url).claude_messages_session(run_id=run_id, task=TASK)
-    said = []
+    prompts = []
     with session:
         for _ in range(8):
             decision = session.begin_step(
                 thought="I will search for the session timeout setting.",
                 action="search", action_input='{"query": "session timeout"}', observation="no match",
             )
-            said.append(decision.compose_system_prompt("You are careful."))
+            prompts.append(decision.compose_system_prompt("You are careful."))
             session.end_step(decision)
-    assert any("[REASONBLOCKS]" in text for text in said)
+    assert any("[REASONBLOCKS]" in text for text in prompts)
     assert server.run(run_id, steps=8, is_over=True)["outcome"] == "success"
 
 
 @newer
-def test_an_experiment_adds_up(server: Server) -> None:
+def test_experiment_totals(server: Server) -> None:
     experiment = f"timeout-{uuid.uuid4()}"
     client = ReasonBlocks(api_key=server.key, base_url=server.url)
     arms: list[str] = []
@@ -212,4 +212,4 @@ def test_an_experiment_adds_up(server: Server) -> None:
     assert sum(arm["failure"] for arm in outcomes) == 4 and sum(arm["success"] for arm in outcomes) == 8
     low, high = report["comparison"]["success_rate"]["ci_95"]
     assert low <= report["comparison"]["success_rate"]["delta"] <= high
-    assert not any("[REASONBLOCKS]" in text for text in untouched), "the vanilla arm is untouched"
+    assert not any("[REASONBLOCKS]" in text for text in untouched), "the arm `off` is unchanged"

@@ -97,12 +97,12 @@ def timed(middleware: Any) -> list[float]:
 
 
 def fastest(rounds: list[list[float]]) -> list[float]:
-    """Give the fastest of each."""
+    """Return the fastest time of each position."""
     return [min(times) for times in zip(*rounds, strict=True)]
 
 
 def measure(url: str, calls: int) -> None:
-    """Run the agent with the package that is on the path; print seconds a call, and of each hook."""
+    """Run the agent with the package on the path; print the seconds per call and per hook."""
     from langchain.agents import create_agent
     from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
     from langchain_core.messages import AIMessage
@@ -144,7 +144,7 @@ def measure(url: str, calls: int) -> None:
 
 
 def start_rb(rb: str, data: str) -> tuple[subprocess.Popen[bytes], str]:
-    """Start our server; give it and where it listens."""
+    """Start `rb serve`; return the process and its URL."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
