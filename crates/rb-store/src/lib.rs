@@ -47,8 +47,8 @@ pub use open::open;
 pub use rows::{
     ConversationKey, ConversationRow, DayHealth, Evidence, ExperimentRun, FindingRow, Health,
     KeyRow, ModelTokens, MonitorHealth, OperatorMessageRow, OutcomeClass, PatternChange,
-    PatternFilter, PatternRow, ProfileRow, RunAfter, RunFilter, RunKey, RunRow, Scope, Scores,
-    StepRow, Tokens, UsageDay,
+    PatternFilter, PatternRow, ProfileRow, RUN_IDLE_TIMEOUT_MS, RunAfter, RunFilter, RunKey,
+    RunRow, Scope, Scores, StepRow, Tokens, UsageDay, run_status,
 };
 pub use traits::{
     Conversations, Keys, Library, NodeEvents, OperatorMessages, RunLists, Runs, Store,

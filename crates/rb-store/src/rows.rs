@@ -178,6 +178,14 @@ impl OutcomeClass {
     }
 }
 
+/// Time without activity after which a run without outcome no longer counts as running.
+pub const RUN_IDLE_TIMEOUT_MS: i64 = 5 * 60 * 1_000;
+
+/// Returns the status for lists and pages: the outcome, else `running` or, after the idle timeout, `unknown`.
+pub fn run_status(outcome: Option<&str>, seen_ms: i64, now_ms: i64) -> &str {
+    outcome.unwrap_or(if now_ms - seen_ms > RUN_IDLE_TIMEOUT_MS { "unknown" } else { "running" })
+}
+
 /// Filter for a list of runs; empty fields do not filter.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunFilter {

@@ -1,19 +1,18 @@
-//! How a command ends.
+//! Exit codes of all commands.
 
 use std::process::ExitCode;
 
-/// The exit codes of every command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Nothing to report.
+    /// Success with nothing to report.
     Quiet,
     /// A monitor fired.
     Fired,
-    /// A target was missed.
+    /// A target or a check failed.
     Missed,
-    /// Something could not be read or done.
+    /// Part of the work failed.
     Error,
-    /// As the command ended that was run.
+    /// Exit code of the command started by `rb run`.
     Child(u8),
 }
 

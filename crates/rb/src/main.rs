@@ -1,20 +1,21 @@
-//! The command line of ReasonBlocks: parse, run the command, answer with an exit code.
+//! Command line of ReasonBlocks: parses the arguments, runs the command and maps its result to an exit code.
 
-/// The flags.
+/// Top-level parser and the list of commands.
 mod cli;
-/// One file or folder a command.
+/// One module per command, each with its arguments.
 mod commands;
-/// How a command ends.
+/// Arguments that configure the engine.
+mod engine_args;
+/// Exit codes.
 mod exit;
-/// Where runs come from.
+/// Reader of transcript files.
 mod input;
-/// What texts mean.
-mod meaning;
-/// The only place that prints.
-mod out;
-/// Where the settings of the server come from.
+/// Settings of the server: file, environment and flags.
 mod settings;
+/// Terminal output.
+mod ui;
 
+use std::io;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -22,16 +23,16 @@ use mimalloc::MiMalloc;
 
 use crate::cli::{Cli, Command};
 use crate::exit::Exit;
-use crate::out::Out;
+use crate::ui::Out;
 
-/// A step is some hundred small texts, made on one thread and dropped on another.
+/// Steps consist of many small strings that are allocated on one thread and freed on another.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let mut out = Out::new(cli.color);
-    let ended = match cli.command {
+    let result = match cli.command {
         Command::Check(args) => commands::check::run(&args, &mut out),
         Command::Quality(args) => commands::quality::run(&args, &mut out),
         Command::Report(args) => commands::report::run(&args, &mut out),
@@ -46,9 +47,18 @@ fn main() -> ExitCode {
         Command::Run(args) => commands::run::run(&args, &mut out),
         Command::Demo(args) => commands::demo::run(&args, &mut out),
     };
-    let exit = ended.unwrap_or_else(|error| {
+    let exit = result.unwrap_or_else(|error| {
+        // A reader such as `head` that closes the pipe early is not an error.
+        if is_broken_pipe(&error) {
+            return Exit::Quiet;
+        }
         out.error(&format!("{error:#}"));
         Exit::Error
     });
     exit.into()
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io_errors = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    io_errors.into_iter().any(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

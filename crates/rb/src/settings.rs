@@ -1,36 +1,53 @@
-//! Where the settings of the server come from: a file, the environment, the flags, in this order.
+//! Settings of the server: the configuration file, overridden by the environment, overridden by flags.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
+use clap::Args;
 use rb_server::config::RawConfig;
 use rb_store::{Backlog, Store};
 
-use crate::cli::DataArgs;
+const CONFIG_FILE: &str = "config.toml";
+const DATABASE_FILE: &str = "reasonblocks.db";
+const BACKLOG_FILE: &str = "backlog.db";
 
-/// Looked for in the data folder when no file is named.
-const FILE: &str = "config.toml";
+/// Location of the server's data and settings.
+#[derive(Debug, Args)]
+pub(crate) struct DataArgs {
+    /// Directory of the database and the configuration; created if missing. Also `RB_DATA_DIR`.
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) data_dir: Option<PathBuf>,
 
-/// The settings before they are checked, and where they live.
+    /// Configuration file (TOML); default: `config.toml` in the data directory. Also `RB_CONFIG`.
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Database to use instead of the one in the data directory: `sqlite:PATH` or `postgres://…`. Also `RB_DATABASE_URL`.
+    #[arg(long, value_name = "URL", global = true)]
+    pub(crate) database_url: Option<String>,
+}
+
+/// Unvalidated settings and their origin.
 pub(crate) struct Settings {
     pub(crate) raw: RawConfig,
     pub(crate) data_dir: PathBuf,
-    /// The file that was read, if there was one.
+    /// Configuration file that was read, if any.
     pub(crate) file: Option<PathBuf>,
 }
 
 impl Settings {
-    /// Reads the file and the environment, and lays the flags on top.
+    /// Reads the configuration file, then applies the environment and the flags.
     pub(crate) fn load(args: &DataArgs) -> Result<Self> {
         let env = |name: &str| std::env::var(name).ok();
         let named = args.config.clone().or_else(|| env("RB_CONFIG").map(PathBuf::from));
-        let first_guess = args
+        let default_dir = args
             .data_dir
             .clone()
             .or_else(|| env("RB_DATA_DIR").map(PathBuf::from))
-            .map_or_else(data_dir_default, Ok)?;
-        let file = named.or_else(|| Some(first_guess.join(FILE)).filter(|file| file.is_file()));
+            .map_or_else(default_data_dir, Ok)?;
+        let file =
+            named.or_else(|| Some(default_dir.join(CONFIG_FILE)).filter(|file| file.is_file()));
         let raw = match &file {
             Some(file) => read(file)?,
             None => RawConfig::default(),
@@ -43,11 +60,10 @@ impl Settings {
             raw.database_url.clone_from(url);
         }
         let data_dir =
-            if raw.data_dir.as_os_str().is_empty() { first_guess } else { raw.data_dir.clone() };
+            if raw.data_dir.as_os_str().is_empty() { default_dir } else { raw.data_dir.clone() };
         Ok(Self { raw, data_dir, file })
     }
 
-    /// The address of the database.
     pub(crate) fn database_url(&self) -> String {
         if self.raw.database_url.is_empty() {
             return format!("sqlite:{}", self.database_file().display());
@@ -55,45 +71,43 @@ impl Settings {
         self.raw.database_url.clone()
     }
 
-    /// The database in the data folder.
+    /// Database file in the data directory.
     pub(crate) fn database_file(&self) -> PathBuf {
-        self.data_dir.join("reasonblocks.db")
+        self.data_dir.join(DATABASE_FILE)
     }
 
-    /// Where the database is, for people. An address is not repeated: it may hold a password.
-    pub(crate) fn place(&self) -> String {
+    /// Returns whether the default database exists or another one is configured.
+    pub(crate) fn has_database(&self) -> bool {
+        !self.raw.database_url.is_empty() || self.database_file().exists()
+    }
+
+    /// Describes the database for messages. Omits the URL, which may contain a password.
+    pub(crate) fn database_label(&self) -> String {
         match self.raw.database_url.split_once(':') {
             None => format!("in {}", self.data_dir.display()),
-            Some((scheme, _)) => format!("that `database_url` names ({scheme})"),
+            Some((scheme, _)) => format!("of `database_url` ({scheme})"),
         }
     }
 
-    /// The file in which this node keeps what it is told while a shared database is away.
-    fn backlog_file(&self) -> PathBuf {
-        self.data_dir.join("backlog.db")
-    }
-
-    /// Opens the database for a server: what is told while a shared one is away waits in the data folder.
-    pub(crate) async fn open_to_serve(&self) -> Result<Arc<dyn Store>> {
+    /// Opens the database for `rb serve`, with an on-disk backlog in front of a remote one.
+    pub(crate) async fn open_with_backlog(&self) -> Result<Arc<dyn Store>> {
         let store = self.open().await?;
         if self.raw.database_url.is_empty() || self.raw.database_url.starts_with("sqlite:") {
             return Ok(store);
         }
-        make_dir(&self.data_dir)?;
-        let file = self.backlog_file();
+        create_private_dir(&self.data_dir)?;
+        let file = self.data_dir.join(BACKLOG_FILE);
         let opened = Backlog::wrap(store, &file, self.raw.backlog_bytes_max).await;
-        opened.with_context(|| {
-            format!("cannot open {}, where steps wait for the database", file.display())
-        })
+        opened.with_context(|| format!("cannot open the backlog {}", file.display()))
     }
 
-    /// Opens the database; the data folder is made if it is not there.
+    /// Opens the database; creates the data directory if it is missing.
     pub(crate) async fn open(&self) -> Result<Arc<dyn Store>> {
         if self.raw.database_url.is_empty() {
-            make_dir(&self.data_dir)?;
+            create_private_dir(&self.data_dir)?;
         }
         let opened = rb_store::open(&self.database_url()).await;
-        opened.with_context(|| format!("cannot open the database {}", self.place()))
+        opened.with_context(|| format!("cannot open the database {}", self.database_label()))
     }
 }
 
@@ -103,28 +117,27 @@ fn read(file: &Path) -> Result<RawConfig> {
     RawConfig::from_toml(&text).with_context(|| format!("in {}", file.display()))
 }
 
-/// Prompts and hashes of keys are kept there, so nobody else may look in.
-fn make_dir(dir: &Path) -> Result<()> {
+/// Creates a directory that only this user can read: it will contain prompts and key hashes.
+fn create_private_dir(dir: &Path) -> Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(dir).with_context(|| {
         format!(
-            "cannot make the data folder {}; `--data-dir` or `RB_DATA_DIR` names another",
+            "cannot create the data directory {}; choose another with `--data-dir` or `RB_DATA_DIR`",
             dir.display()
         )
     })
 }
 
-/// The user's data folder.
-fn data_dir_default() -> Result<PathBuf> {
+fn default_data_dir() -> Result<PathBuf> {
     let base = std::env::var_os("XDG_DATA_HOME")
         .map(PathBuf::from)
         .filter(|dir| dir.is_absolute())
         .or_else(|| std::env::home_dir().map(|home| home.join(".local/share")));
     match base {
         Some(base) => Ok(base.join("reasonblocks")),
-        None => bail!("there is no home folder; name a data folder with `--data-dir`"),
+        None => bail!("no home directory found; set a data directory with `--data-dir`"),
     }
 }

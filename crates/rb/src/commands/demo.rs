@@ -1,36 +1,46 @@
-//! `rb demo`: a scripted agent that loops, once left alone and once steered, without any key.
+//! `rb demo`: a scripted agent that loops, first left alone, then steered. Needs no API key.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use anyhow::Result;
+use clap::Args;
 use rb_server::demo::{Beat, MODEL, Stage, TASK, Tally};
 use rb_server::gateway::Mode;
 
-use crate::cli::DemoArgs;
 use crate::exit::Exit;
-use crate::out::{BOLD, DIM, GREEN, Out, YELLOW, grouped, harmless};
+use crate::ui::{BOLD, DIM, GREEN, Out, YELLOW, escape_control, grouped, wrapped};
 
-/// A person can follow the calls at this pace; a program does not wait.
-const PACE: Duration = Duration::from_millis(180);
+/// Delay between calls on a terminal.
+const CALL_DELAY: Duration = Duration::from_millis(180);
 const TEXT_WIDTH: usize = 92;
 
-/// How long the dashboard of the demonstration can be looked at.
+/// Shows how a looping agent is steered, in ten seconds and without an API key.
+///
+/// The agent and the model are scripted; the gateway between them is the real one. Everything runs on this machine and
+/// in memory, and nothing is stored. On a terminal, the dashboard with both runs stays open until Enter is pressed.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Keep the dashboard with both runs open until Ctrl-C.
+    #[arg(long)]
+    stay: bool,
+}
+
+/// Lifetime of the dashboard after the demonstration.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stay {
-    /// Nobody is there to look.
     No,
     UntilEnter,
-    UntilEnded,
+    UntilSignal,
 }
 
 pub(crate) fn run(args: &DemoArgs, out: &mut Out) -> Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let is_watched = std::io::stdout().is_terminal();
-    let pace = if is_watched { PACE } else { Duration::ZERO };
-    let stay = match (args.stay, is_watched && std::io::stdin().is_terminal()) {
-        (true, _) => Stay::UntilEnded,
+    let is_terminal = std::io::stdout().is_terminal();
+    let pace = if is_terminal { CALL_DELAY } else { Duration::ZERO };
+    let stay = match (args.stay, is_terminal && std::io::stdin().is_terminal()) {
+        (true, _) => Stay::UntilSignal,
         (false, true) => Stay::UntilEnter,
         (false, false) => Stay::No,
     };
@@ -42,38 +52,37 @@ pub(crate) fn run(args: &DemoArgs, out: &mut Out) -> Result<Exit> {
 async fn show(out: &mut Out, pace: Duration, stay: Stay) -> Result<()> {
     out.result(&format!(
         "{BOLD}ReasonBlocks demo{BOLD:#}: the agent and the model are scripts on this machine; the gateway between them is \
-         the real one.\nNo key, no network, and nothing is kept.\n\nThe task: {TASK}\n"
+         the real one.\nNo API key, no network, and nothing is stored.\n\nTask: {TASK}\n"
     ))?;
     let stage = Stage::build().await?;
     out.result(&format!("\n{BOLD}1. Left alone{BOLD:#} {DIM}(mode `observe`){DIM:#}\n"))?;
-    let alone = stage.play(Mode::Observe, |beat| tell(out, beat, pace)).await?;
+    let alone = stage.play(Mode::Observe, |beat| print(out, beat, pace)).await?;
     out.result(&format!("\n{BOLD}2. Steered{BOLD:#} {DIM}(mode `steer`){DIM:#}\n"))?;
-    let steered = stage.play(Mode::Steer, |beat| tell(out, beat, pace)).await?;
+    let steered = stage.play(Mode::Steer, |beat| print(out, beat, pace)).await?;
     out.result(&side_by_side(&alone, &steered))?;
     out.result(NEXT)?;
-    let how = match stay {
+    let exit_hint = match stay {
         Stay::No => return Ok(()),
-        Stay::UntilEnter => "Enter ends the demo.",
-        Stay::UntilEnded => "Ctrl-C ends the demo.",
+        Stay::UntilEnter => "Press Enter to end the demo.",
+        Stay::UntilSignal => "Press Ctrl-C to end the demo.",
     };
     let dashboard = stage.dashboard();
-    out.result(&format!("\nBoth scripted runs are on the dashboard: {dashboard}\n{how}\n"))?;
+    out.result(&format!("\nBoth scripted runs are on the dashboard: {dashboard}\n{exit_hint}\n"))?;
     out.finish()?;
     match stay {
         Stay::No => {}
-        Stay::UntilEnter => drop(tokio::task::spawn_blocking(enter).await),
-        Stay::UntilEnded => super::serve::asked_to_stop().await,
+        Stay::UntilEnter => drop(tokio::task::spawn_blocking(read_line).await),
+        Stay::UntilSignal => super::serve::stop_signal().await,
     }
     Ok(())
 }
 
-/// Waits for a line from the keyboard.
-fn enter() -> std::io::Result<usize> {
+fn read_line() -> std::io::Result<usize> {
     std::io::stdin().read_line(&mut String::new())
 }
 
-fn tell(out: &mut Out, beat: &Beat, pace: Duration) {
-    // A reader that has gone away is noticed at the end.
+fn print(out: &mut Out, beat: &Beat, pace: Duration) {
+    // A broken pipe is reported by the final flush.
     drop(out.result(&line(beat)));
     drop(out.finish());
     std::thread::sleep(pace);
@@ -82,7 +91,7 @@ fn tell(out: &mut Out, beat: &Beat, pace: Duration) {
 fn line(beat: &Beat) -> String {
     let mut text = String::new();
     for guidance in &beat.told {
-        let _ = writeln!(text, "      {YELLOW}guidance reaches the model:{YELLOW:#}");
+        let _ = writeln!(text, "      {YELLOW}guidance for the model:{YELLOW:#}");
         for line in wrapped(guidance, TEXT_WIDTH) {
             let _ = writeln!(text, "      {YELLOW}|{YELLOW:#} {line}");
         }
@@ -94,8 +103,8 @@ fn line(beat: &Beat) -> String {
                 text,
                 "  {:>2}  {tool}({})  {DIM}-> {}{DIM:#}",
                 beat.call,
-                harmless(given),
-                harmless(result)
+                escape_control(given),
+                escape_control(result)
             );
         }
         None => {
@@ -103,7 +112,7 @@ fn line(beat: &Beat) -> String {
                 text,
                 "  {:>2}  {GREEN}answer:{GREEN:#} {}",
                 beat.call,
-                harmless(&beat.thought)
+                escape_control(&beat.thought)
             );
         }
     }
@@ -115,7 +124,7 @@ fn side_by_side(alone: &Tally, steered: &Tally) -> String {
         ("calls to the model", grouped(alone.calls.into()), grouped(steered.calls.into())),
         ("tokens (4 bytes each)", grouped(alone.tokens), grouped(steered.tokens)),
         ("cost at list price", dollars(alone.cost_usd), dollars(steered.cost_usd)),
-        ("guidance came", came(alone), came(steered)),
+        ("guidance", guidance(alone), guidance(steered)),
         ("fired", alone.fired.join(", "), steered.fired.join(", ")),
     ];
     let wide = |pick: fn(&(&str, String, String)) -> usize| {
@@ -129,55 +138,25 @@ fn side_by_side(alone: &Tally, steered: &Tally) -> String {
     }
     let _ = writeln!(
         text,
-        "\n{DIM}Priced as {MODEL}. The scripted model heeds guidance; a real one is free to decide otherwise.{DIM:#}"
+        "\n{DIM}Priced as {MODEL}. The scripted model follows the guidance; a real model may not.{DIM:#}"
     );
     text
 }
 
-fn came(tally: &Tally) -> String {
+fn guidance(tally: &Tally) -> String {
     tally
         .guidance
         .as_ref()
-        .map_or_else(|| "never".to_owned(), |(call, _)| format!("with call {call}"))
+        .map_or_else(|| "none".to_owned(), |(call, _)| format!("with call {call}"))
 }
 
 fn dollars(usd: f64) -> String {
     format!("${usd:.4}")
 }
 
-/// Lines of at most so many characters, broken between words.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    for paragraph in text.lines().filter(|line| !line.trim().is_empty()) {
-        let mut line = String::new();
-        for word in paragraph.split_whitespace() {
-            if !line.is_empty() && line.chars().count() + word.chars().count() >= width {
-                lines.push(std::mem::take(&mut line));
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(&harmless(word));
-        }
-        lines.push(line);
-    }
-    lines
-}
-
 const NEXT: &str = "\nNow with your own agent:\n\n    \
 rb run -- claude                 # Claude Code, steered for this session\n    \
 rb run -- codex                  # Codex, with OPENAI_API_KEY set\n    \
-rb run -- python my_agent.py     # anything that heeds ANTHROPIC_BASE_URL or OPENAI_BASE_URL\n    \
-RB_MODE=observe rb run -- claude # watches, changes nothing\n\n\
-How each agent is set up: docs/agents/\n";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_break_between_words() {
-        assert_eq!(wrapped("one two three\n\nfour", 9), ["one two", "three", "four"]);
-        assert_eq!(wrapped("averyverylongword b", 5), ["averyverylongword", "b"]);
-    }
-}
+rb run -- python my_agent.py     # anything that reads ANTHROPIC_BASE_URL or OPENAI_BASE_URL\n    \
+RB_MODE=observe rb run -- claude # observe only, change nothing\n\n\
+Setup per agent: docs/agents/\n";

@@ -1,16 +1,34 @@
-//! `rb doctor`: looks at a set-up and says what is wrong with it.
+//! `rb doctor`: checks a set-up.
 
 use anyhow::Result;
+use clap::Args;
 use rb_server::doctor::{self, Finding, Health};
 
-use crate::cli::DoctorArgs;
 use crate::exit::Exit;
-use crate::out::{DIM, GREEN, Out, RED, YELLOW, harmless};
-use crate::settings::Settings;
+use crate::settings::{DataArgs, Settings};
+use crate::ui::{DIM, GREEN, Out, RED, YELLOW, escape_control};
+
+/// Checks a set-up from a client's point of view.
+///
+/// Checks the settings and the data on this machine and the environment that an agent would see. Asks a running server
+/// for the identity of the key, for a test alarm and for the size of its library. Exits with 1 if a check fails.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Server to check; default: `REASONBLOCKS_BASE_URL` or the address in the settings.
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+
+    /// API key; default: `REASONBLOCKS_API_KEY`.
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+
+    #[command(flatten)]
+    data: DataArgs,
+}
 
 pub(crate) fn run(args: &DoctorArgs, out: &mut Out) -> Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let findings = runtime.block_on(look(args));
+    let findings = runtime.block_on(check(args));
     for finding in &findings {
         out.result(&line(finding))?;
     }
@@ -19,17 +37,17 @@ pub(crate) fn run(args: &DoctorArgs, out: &mut Out) -> Result<Exit> {
     Ok(if is_bad { Exit::Missed } else { Exit::Quiet })
 }
 
-async fn look(args: &DoctorArgs) -> Vec<Finding> {
+async fn check(args: &DoctorArgs) -> Vec<Finding> {
     let variable = |name: &str| std::env::var(name).ok();
     let mut findings = Vec::new();
     let mut url = args.url.clone().or_else(|| variable("REASONBLOCKS_BASE_URL"));
     match Settings::load(&args.data) {
         Ok(settings) => {
-            findings.extend(here(&settings).await);
+            findings.extend(check_local(&settings).await);
             url = url.or_else(|| Some(format!("http://{}", settings.raw.listen)));
         }
         Err(error) => {
-            findings.push(Finding::bad(format!("the settings cannot be read: {error:#}"), ""));
+            findings.push(Finding::bad(format!("cannot read the settings: {error:#}"), ""));
         }
     }
     findings.extend(doctor::environment(variable));
@@ -39,32 +57,31 @@ async fn look(args: &DoctorArgs) -> Vec<Finding> {
     findings
 }
 
-/// What can be seen without a server: the settings and the data of this machine.
-async fn here(settings: &Settings) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    match settings.raw.clone().check() {
-        Ok(_) => findings.push(match &settings.file {
-            Some(file) => Finding::good(format!("the settings in {} can work", file.display())),
-            None => Finding::good("there is no settings file; the defaults hold"),
-        }),
-        Err(error) => findings.push(Finding::bad(error.to_string(), "correct it and look again")),
-    }
-    if !settings.raw.database_url.is_empty() || settings.database_file().exists() {
-        findings.push(match settings.open().await {
-            Ok(_) => Finding::good(format!("the database {} opens", settings.place())),
+/// Checks the settings and the database, without a server.
+async fn check_local(settings: &Settings) -> Vec<Finding> {
+    let config = match settings.raw.clone().check() {
+        Ok(_) => match &settings.file {
+            Some(file) => Finding::good(format!("the settings in {} are valid", file.display())),
+            None => Finding::good("no settings file; defaults apply"),
+        },
+        Err(error) => Finding::bad(error.to_string(), "correct the setting and try again"),
+    };
+    let database = if settings.has_database() {
+        match settings.open().await {
+            Ok(_) => Finding::good(format!("the database {} opens", settings.database_label())),
             Err(error) if settings.raw.database_url.is_empty() => {
                 Finding::bad(format!("{error:#}"), "restore a backup, or move the file away")
             }
             Err(error) => Finding::bad(
                 format!("{error:#}"),
-                "check `database_url`, and that the database can be reached from here",
+                "check `database_url` and the network connection to the database",
             ),
-        });
+        }
     } else {
-        let what = format!("there is no data in {} yet", settings.data_dir.display());
-        findings.push(Finding::remark(what, "`rb serve` makes it at its first start"));
-    }
-    findings
+        let what = format!("no data in {} yet", settings.data_dir.display());
+        Finding::remark(what, "`rb serve` creates it at its first start")
+    };
+    vec![config, database]
 }
 
 fn line(finding: &Finding) -> String {
@@ -73,9 +90,9 @@ fn line(finding: &Finding) -> String {
         Health::Remark => (YELLOW, "note "),
         Health::Bad => (RED, "wrong"),
     };
-    let what = format!("{style}{sign}{style:#} {}\n", harmless(&finding.what));
+    let what = format!("{style}{sign}{style:#} {}\n", escape_control(&finding.what));
     if finding.advice.is_empty() {
         return what;
     }
-    format!("{what}      {DIM}{}{DIM:#}\n", harmless(&finding.advice))
+    format!("{what}      {DIM}{}{DIM:#}\n", escape_control(&finding.advice))
 }

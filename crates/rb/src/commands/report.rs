@@ -1,35 +1,70 @@
-//! `rb report`: runs as one page to read.
+//! `rb report`: runs as one HTML page.
 //!
-//! Transcripts are judged as in `rb check`. Of many runs only the worst are drawn in full, and only they are kept, so
-//! memory does not depend on how much there is to read.
+//! Transcripts are assessed as in `rb check`. Only the worst runs are rendered and kept in full, so memory use does not
+//! depend on the input.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
+use clap::Args;
 use rayon::prelude::*;
 use rb_engine::config::{Engine, EngineConfig};
 use rb_server::seconded;
-use rb_store::{RunKey, Scope, StepRow, Store};
 use rb_view::{Listed, Markup, StateReplay};
 use rb_wire::transcripts::Complaint;
 
-use crate::cli::ReportArgs;
+use super::runs::{all_steps, find_run};
+use crate::engine_args::SuiteArg;
 use crate::exit::Exit;
-use crate::input::{Batch, Complaints, Piece, Reading};
-use crate::out::{Out, counted};
-use crate::settings::Settings;
+use crate::input::{Batch, Chunk, Diagnostics, Reading};
+use crate::settings::{DataArgs, Settings};
+use crate::ui::{Out, counted};
 
-/// Steps read from the store at once.
-const PAGE_STEPS: u32 = 1_000;
+/// Renders runs as one HTML page: what happened, what went wrong, and why.
+///
+/// The page is a single file without scripts or external resources. For a directory, it lists all runs, worst first,
+/// compares agents and models, and shows the worst runs in full.
+#[derive(Debug, Args)]
+#[command(after_long_help = AFTER_HELP)]
+pub(crate) struct ReportArgs {
+    /// Transcript or directory in any format of `rb check`, `-` for standard input, or the id of a stored run.
+    #[arg(value_name = "RUN|FILE|DIR")]
+    what: String,
+
+    /// Output file; `-` for standard output.
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    output: PathBuf,
+
+    /// Monitors to run.
+    #[arg(long, value_enum, default_value_t)]
+    suite: SuiteArg,
+
+    /// Maximum number of runs shown in full; the worst are chosen.
+    #[arg(long, value_name = "N", default_value_t = 25)]
+    runs_max: usize,
+
+    #[command(flatten)]
+    data: DataArgs,
+}
+
+const AFTER_HELP: &str = "\
+Exit codes:
+  0  the page was written
+  2  an error: nothing to show, or unreadable input; everything else is in the page
+
+Examples:
+  rb report session.jsonl
+  rb report ~/.claude/projects/ -o yesterday.html
+  rb report run-42 --data-dir /var/lib/reasonblocks -o run-42.html";
 
 pub(crate) fn run(args: &ReportArgs, out: &mut Out) -> Result<Exit> {
     let path = PathBuf::from(&args.what);
     let (page, exit) = if args.what == "-" || path.exists() {
-        recorded(args, path, out)?
+        from_files(args, path, out)?
     } else {
-        (stored(args)?, Exit::Quiet)
+        (from_store(args)?, Exit::Quiet)
     };
     if args.output == Path::new("-") {
         out.plain_result(&page).context("cannot write the page")?;
@@ -41,81 +76,84 @@ pub(crate) fn run(args: &ReportArgs, out: &mut Out) -> Result<Exit> {
     Ok(exit)
 }
 
-/// The page of what a path holds.
-fn recorded(args: &ReportArgs, path: PathBuf, out: &mut Out) -> Result<(String, Exit)> {
+fn from_files(args: &ReportArgs, path: PathBuf, out: &mut Out) -> Result<(String, Exit)> {
     let config = EngineConfig { suite: args.suite.choice(), ..EngineConfig::default() };
-    let rules = Arc::new(config.check()?.with_embedder(seconded::packed()));
+    let engine = Arc::new(config.check()?.with_embedder(seconded::packed()));
     let mut reading = Reading::start(&[path], out)?;
-    let mut shelf = Shelf { rules, full_max: args.runs_max.max(1), ..Shelf::default() };
-    let taken = reading.each(out, |batch, complaints, out| {
-        shelf.batch(batch, complaints, out);
+    let mut renderer = Renderer { engine, max_full: args.runs_max.max(1), ..Renderer::default() };
+    reading.each(out, |batch, diagnostics, out| {
+        renderer.render_batch(batch, diagnostics, out);
         Ok(())
-    });
-    taken.context("cannot read on")?;
-    let exit = if reading.complaints.any_loss() { Exit::Error } else { Exit::Quiet };
+    })?;
+    let exit = if reading.diagnostics.any_loss() { Exit::Error } else { Exit::Quiet };
     reading.finish()?;
-    if shelf.runs.is_empty() {
-        bail!("no run found; `rb check --help` names the formats that are read");
+    if renderer.runs.is_empty() {
+        bail!("no run found; `rb check --help` lists the supported formats");
     }
-    let count = u64::try_from(shelf.runs.len()).unwrap_or(u64::MAX);
+    let count = u64::try_from(renderer.runs.len()).unwrap_or(u64::MAX);
     out.note(&format!("{} read", counted(count, "run")));
-    Ok((shelf.page(&args.what), exit))
+    Ok((renderer.page(&args.what), exit))
 }
 
-/// One run, in numbers and, if it is among the worst so far, in full.
-struct Drawn {
+/// List entry of a run, with its full rendering if it is among the worst so far.
+struct Rendered {
     listed: Listed,
     body: Option<Markup>,
 }
 
-/// The runs so far.
 #[derive(Default)]
-struct Shelf {
-    rules: Arc<Engine>,
-    full_max: usize,
-    pieces: usize,
-    runs: Vec<Drawn>,
-    /// A run below this peak is not among the worst.
-    peak_min: f64,
+struct Renderer {
+    engine: Arc<Engine>,
+    max_full: usize,
+    chunks: usize,
+    runs: Vec<Rendered>,
+    /// Lowest peak among the worst runs once there are `max_full` of them.
+    min_peak: f64,
 }
 
-impl Shelf {
-    fn batch(&mut self, batch: &Batch, complaints: &mut Complaints, out: &mut Out) {
-        let first = self.pieces;
-        self.pieces += batch.pieces.len();
-        let draw = |(at, piece): (usize, &Piece)| self.piece(piece, batch.bytes(piece), first + at);
-        let drawn: Vec<_> = batch.pieces.par_iter().enumerate().map(draw).collect();
-        for (piece, (runs, said)) in batch.pieces.iter().zip(drawn) {
-            complaints.of_piece(piece, &said, out);
+impl Renderer {
+    fn render_batch(&mut self, batch: &Batch, diagnostics: &mut Diagnostics, out: &mut Out) {
+        let first = self.chunks;
+        self.chunks += batch.chunks.len();
+        let render =
+            |(at, chunk): (usize, &Chunk)| self.render_chunk(chunk, batch.bytes(chunk), first + at);
+        let rendered: Vec<_> = batch.chunks.par_iter().enumerate().map(render).collect();
+        for (chunk, (runs, found)) in batch.chunks.iter().zip(rendered) {
+            diagnostics.report_chunk(chunk, &found, out);
             self.runs.extend(runs);
         }
-        self.keep_the_worst();
+        self.keep_worst();
     }
 
-    /// Judges and draws the runs of a piece. On all cores.
-    fn piece(&self, piece: &Piece, bytes: &[u8], number: usize) -> (Vec<Drawn>, Vec<Complaint>) {
-        let (runs, complaints) = (piece.importer.parse)(bytes);
-        let drawn = runs.par_iter().enumerate().map(|(at, run)| {
-            let place = piece.place(at, runs.len());
-            let view = rb_view::from_transcript(run, &place, &piece.source.name, &self.rules);
-            let mut listed = Listed::from(&view);
+    fn render_chunk(
+        &self,
+        chunk: &Chunk,
+        bytes: &[u8],
+        number: usize,
+    ) -> (Vec<Rendered>, Vec<Complaint>) {
+        let (runs, diagnostics) = (chunk.importer.parse)(bytes);
+        let rendered = runs.par_iter().enumerate().map(|(at, run)| {
+            let location = chunk.location(at, runs.len());
+            let assessed =
+                rb_view::from_transcript(run, &location, &chunk.source.name, &self.engine);
+            let mut listed = Listed::from(&assessed);
             let scope = format!("r{number}-{at}-");
-            let body = (listed.peak >= self.peak_min).then(|| rb_view::run(&view, &scope));
+            let body = (listed.peak >= self.min_peak).then(|| rb_view::run(&assessed, &scope));
             listed.anchor = body.as_ref().map(|_| format!("{scope}run"));
-            Drawn { listed, body }
+            Rendered { listed, body }
         });
-        (drawn.collect(), complaints)
+        (rendered.collect(), diagnostics)
     }
 
-    /// Sorts the runs, the worst first, and lets go of the pages of the others.
-    fn keep_the_worst(&mut self) {
+    /// Sorts the runs, worst first, and drops the full rendering of all but the first `max_full`.
+    fn keep_worst(&mut self) {
         self.runs.sort_by(|a, b| Listed::worst_first(&a.listed, &b.listed));
-        for run in self.runs.iter_mut().skip(self.full_max) {
+        for run in self.runs.iter_mut().skip(self.max_full) {
             run.body = None;
             run.listed.anchor = None;
         }
-        if let Some(last) = self.runs.get(self.full_max - 1) {
-            self.peak_min = last.listed.peak;
+        if let Some(last) = self.runs.get(self.max_full - 1) {
+            self.min_peak = last.listed.peak;
         }
     }
 
@@ -130,38 +168,21 @@ impl Shelf {
     }
 }
 
-/// The page of a run in the store.
-fn stored(args: &ReportArgs) -> Result<String> {
+fn from_store(args: &ReportArgs) -> Result<String> {
     let settings = Settings::load(&args.data)?;
-    if settings.raw.database_url.is_empty() && !settings.database_file().exists() {
-        let folder = settings.data_dir.display();
-        bail!("`{}` is neither a file nor a folder, and {folder} holds no runs", args.what);
+    let what = &args.what;
+    if !settings.has_database() {
+        let dir = settings.data_dir.display();
+        bail!("no such file, directory or run: {what}; there are no stored runs in {dir}");
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let store = settings.open().await?;
-        let Some(run) = store.run(&Scope::default(), &args.what).await? else {
-            bail!(
-                "`{}` is neither a file nor a folder nor a stored run; `rb runs` lists those",
-                args.what
-            );
+        let Some(run) = find_run(&*store, what).await? else {
+            bail!("no such file, directory or run: {what}; `rb runs` lists stored runs");
         };
         let steps = all_steps(&*store, &run.run).await?;
         let view = rb_view::from_store(&run, &steps, StateReplay::default());
         Ok(rb_view::page(&rb_view::title(&view), &rb_view::run(&view, "")))
     })
-}
-
-/// The steps of a stored run, all of them.
-pub(super) async fn all_steps(store: &dyn Store, run: &RunKey) -> Result<Vec<StepRow>> {
-    let mut steps: Vec<StepRow> = Vec::new();
-    loop {
-        let from = steps.last().map_or(0, |step| step.step_index.saturating_add(1));
-        let page = store.steps(run, from, PAGE_STEPS).await?;
-        let is_last = page.len() < PAGE_STEPS as usize;
-        steps.extend(page);
-        if is_last {
-            return Ok(steps);
-        }
-    }
 }

@@ -1,15 +1,15 @@
-//! Where runs come from: files, folders and standard input, read ahead in batches of whole pieces.
+//! Reader of transcripts from files, directories and standard input.
 //!
-//! What a piece is depends on the format, which is told by how the file begins: a line, or the whole file.
-//! One thread reads and decompresses while the others work. A batch is bounded and so is the number of
-//! batches under way, so memory does not depend on how much there is to read.
+//! A background thread reads and decompresses ahead in batches of whole chunks. The format, detected from the first
+//! bytes, decides whether a chunk is a line or a whole file. The size and the number of batches are bounded, so memory
+//! use does not depend on the input.
 
-/// What could not be read.
-mod complaints;
-/// Sources cut into pieces.
-mod pile;
+/// Splits sources into batches of chunks.
+mod batcher;
+/// Errors and warnings about the input.
+mod diagnostics;
 
-pub(crate) use complaints::Complaints;
+pub(crate) use diagnostics::Diagnostics;
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
@@ -26,47 +26,44 @@ use rb_server::recorded;
 use rb_wire::transcripts::{Importer, Trouble};
 use walkdir::WalkDir;
 
-use self::pile::Pile;
-use crate::out::Out;
+use self::batcher::Batcher;
+use crate::ui::Out;
 
-/// How much is held at once, in bytes.
+/// Buffer sizes in bytes.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    /// How much is read at once.
-    chunk: u64,
-    /// A batch is handed on when it has grown to this; a single longer line makes a longer batch.
+    /// Size of one read.
+    read: u64,
+    /// Size at which a batch is sent; a single longer line makes a longer batch.
     batch: usize,
-    /// A longer line is not read at all.
+    /// Maximum length of a line.
     line: usize,
-    /// A longer file of a format that must be read as a whole is not read at all.
+    /// Maximum length of a file whose format is read as a whole.
     file: usize,
 }
 
 const LIMITS: Limits =
-    Limits { chunk: 256 << 10, batch: 4 << 20, line: LINE_BYTES_MAX, file: FILE_BYTES_MAX };
-/// A longer line is not read at all.
-const LINE_BYTES_MAX: usize = 256 << 20;
-/// A longer file is not read at all, if its lines do not stand for themselves.
-const FILE_BYTES_MAX: usize = 512 << 20;
-/// How many batches wait.
-const BATCHES_WAITING_MAX: usize = 2;
+    Limits { read: 256 << 10, batch: 4 << 20, line: MAX_LINE_BYTES, file: MAX_FILE_BYTES };
+const MAX_LINE_BYTES: usize = 256 << 20;
+const MAX_FILE_BYTES: usize = 512 << 20;
+/// Maximum number of batches in the queue.
+const QUEUE_CAPACITY: usize = 2;
 
 const _: () = assert!(LIMITS.line > LIMITS.batch && LIMITS.file >= LIMITS.line);
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// The endings of the files that are read from a folder, each also with `.gz`.
-const ENDINGS: [&str; 5] = [".jsonl", ".ndjson", ".json", ".traj", ".log"];
+/// Extensions of the files that are read from a directory, each also with `.gz`.
+const EXTENSIONS: [&str; 5] = [".jsonl", ".ndjson", ".json", ".traj", ".log"];
 
-/// Input at least this long is worth a progress bar.
-const LONG_BYTES: u64 = 16 << 20;
+/// Input size from which a progress bar is shown.
+const PROGRESS_MIN_BYTES: u64 = 16 << 20;
 
-/// Everything that some paths name, while it is being read.
+/// Input in progress.
 pub(crate) struct Reading {
-    /// How many files there are, standard input among them.
+    /// Number of files, including standard input.
     pub(crate) files: usize,
-    /// What could not be read so far.
-    pub(crate) complaints: Complaints,
-    /// Bytes there are to read, where that is known.
+    pub(crate) diagnostics: Diagnostics,
+    /// Total size if known.
     bytes: Option<u64>,
     progress: Arc<AtomicU64>,
     events: Receiver<Event>,
@@ -74,80 +71,82 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Begins to read. Paths that cannot be looked into are told at once.
+    /// Starts reading. Directories that cannot be listed are reported immediately.
     pub(crate) fn start(paths: &[PathBuf], out: &mut Out) -> anyhow::Result<Self> {
         let (sources, errors) = sources(paths);
-        let mut complaints = Complaints::default();
+        let mut diagnostics = Diagnostics::default();
         for error in errors {
-            complaints.path(&format!("{error:#}"), out);
+            diagnostics.bad_path(&format!("{error:#}"), out);
         }
         let (files, bytes) = (sources.len(), bytes(&sources));
         let progress = Arc::new(AtomicU64::new(0));
         let (events, reader) =
             read(sources, Arc::clone(&progress)).context("cannot start a thread")?;
-        Ok(Self { files, complaints, bytes, progress, events, reader })
+        Ok(Self { files, diagnostics, bytes, progress, events, reader })
     }
 
-    /// Hands over batch after batch, in order, and tells what could not be read.
+    /// Passes each batch to `take`, in order, and reports what could not be read.
     pub(crate) fn each(
         &mut self,
         out: &mut Out,
-        mut take: impl FnMut(&Batch, &mut Complaints, &mut Out) -> io::Result<()>,
+        mut take: impl FnMut(&Batch, &mut Diagnostics, &mut Out) -> io::Result<()>,
     ) -> io::Result<()> {
-        let complaints = &mut self.complaints;
+        let diagnostics = &mut self.diagnostics;
         let taken = self.events.iter().try_for_each(|event| {
             let read = self.progress.load(Ordering::Relaxed);
-            if self.bytes.unwrap_or(read) >= LONG_BYTES {
+            if self.bytes.unwrap_or(read) >= PROGRESS_MIN_BYTES {
                 out.progress(read, self.bytes);
             }
             match event {
-                Event::Batch(batch) => take(&batch, complaints, out)?,
+                Event::Batch(batch) => take(&batch, diagnostics, out)?,
                 Event::Failed(source, error) => {
-                    complaints.path(&format!("cannot read {}: {error}", source.name), out);
+                    diagnostics.bad_path(&format!("cannot read {}: {error}", source.name), out);
                 }
                 Event::LineTooLong(source, number) => {
-                    let mib = LINE_BYTES_MAX >> 20;
+                    let mib = MAX_LINE_BYTES >> 20;
                     let place = format!("{}:{number}", source.name);
-                    let text = format!("{place}: the line is longer than {mib} MiB and was left out; split the run");
-                    complaints.line(&text, out);
+                    let text = format!("{place}: the line is longer than {mib} MiB and was skipped; split the run");
+                    diagnostics.bad_line(&text, out);
                 }
                 Event::FileTooLong(source, importer) => {
-                    let mib = FILE_BYTES_MAX >> 20;
+                    let mib = MAX_FILE_BYTES >> 20;
                     let text = format!(
-                        "{}: the file is longer than {mib} MiB and was left out; the format `{}` is read as a whole, so split it",
+                        "{}: the file is longer than {mib} MiB and was skipped; the format `{}` is read as a whole, so split the file",
                         source.name, importer.id
                     );
-                    complaints.path(&text, out);
+                    diagnostics.bad_path(&text, out);
                 }
-                Event::Unrecognised(source) if source.is_found => complaints.left_out(&source.name),
+                Event::Unrecognised(source) if source.is_listed => diagnostics.skip(&source.name),
                 Event::Unrecognised(source) => {
-                    complaints.path(&format!("{}: {}", source.name, Trouble::Unrecognised), out);
+                    diagnostics.bad_path(&format!("{}: {}", source.name, Trouble::Unrecognised), out);
                 }
             }
             Ok(())
         });
         out.progress_done();
-        complaints.close_file(out);
-        complaints.tell_left_out(out);
+        diagnostics.close(out);
         taken
     }
 
-    /// Waits for the reading thread, which has nothing left to do.
+    /// Joins the reading thread.
     pub(crate) fn finish(self) -> anyhow::Result<()> {
-        anyhow::ensure!(self.reader.join().is_ok(), "reading broke down; not everything was read");
+        anyhow::ensure!(
+            self.reader.join().is_ok(),
+            "the reading thread panicked; the input is incomplete"
+        );
         Ok(())
     }
 }
 
-/// Something that can be opened.
+/// A file or standard input.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// As people know it.
+    /// Display name.
     pub(crate) name: String,
-    /// `None` is standard input.
+    /// `None` for standard input.
     path: Option<PathBuf>,
-    /// It was found in a folder, not named by the user.
-    is_found: bool,
+    /// Found by listing a directory, not named by the user.
+    is_listed: bool,
 }
 
 impl Source {
@@ -155,79 +154,76 @@ impl Source {
         self.path.is_none()
     }
 
-    /// The file's name without folder and endings.
+    /// Returns the file name without directory and extensions.
     pub(crate) fn stem(&self) -> &str {
         recorded::stem(if self.path.is_none() { "stdin" } else { &self.name })
     }
 }
 
-/// One piece of a batch: a line, or a whole file.
+/// Part of a batch that is parsed at once: a line or a whole file.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct Chunk {
     pub(crate) source: Arc<Source>,
     pub(crate) importer: &'static Importer,
-    /// The line that it begins with, counted from 1 within the source.
+    /// First line of the chunk within the source, counted from 1.
     pub(crate) number: u64,
     is_file: bool,
     range: Range<usize>,
 }
 
-impl Piece {
-    /// What to call a run of this piece that has no name: it is one `of` so many, counted from 0.
-    pub(crate) fn place(&self, at: usize, of: usize) -> String {
+impl Chunk {
+    /// Returns a fallback id for run `at` of `of` in this chunk, with the path of the file.
+    pub(crate) fn location(&self, at: usize, of: usize) -> String {
         recorded::place(&self.source.name, self.line(), at, of)
     }
 
-    /// The same without the folder, for names that must outlive it.
-    pub(crate) fn name(&self, at: usize, of: usize) -> String {
+    /// Returns a fallback id without the directory, which stays valid if the file moves.
+    pub(crate) fn fallback_run_id(&self, at: usize, of: usize) -> String {
         recorded::place(self.source.stem(), self.line(), at, of)
     }
 
-    /// The line that it is; `None` for a whole file.
+    /// Returns the line number, or `None` for a whole file.
     pub(crate) fn line(&self) -> Option<u64> {
         (!self.is_file).then_some(self.number)
     }
 }
 
-/// Whole pieces, of one or several sources, in order.
+/// Consecutive chunks of one or several sources.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     bytes: Vec<u8>,
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) chunks: Vec<Chunk>,
 }
 
 impl Batch {
-    pub(crate) fn bytes(&self, piece: &Piece) -> &[u8] {
-        self.bytes.get(piece.range.clone()).unwrap_or_default()
+    pub(crate) fn bytes(&self, chunk: &Chunk) -> &[u8] {
+        self.bytes.get(chunk.range.clone()).unwrap_or_default()
     }
 }
 
-/// What the reading thread has to tell, in order.
+/// Message from the reading thread.
 #[derive(Debug)]
 enum Event {
     Batch(Batch),
-    /// This source could not be read, or not to its end.
+    /// The source could not be read to its end.
     Failed(Arc<Source>, io::Error),
-    /// This line is longer than [`LINE_BYTES_MAX`] and was passed over.
+    /// A line longer than [`MAX_LINE_BYTES`] was skipped.
     LineTooLong(Arc<Source>, u64),
-    /// This source is longer than [`FILE_BYTES_MAX`] and was passed over.
+    /// A source longer than [`MAX_FILE_BYTES`] was skipped.
     FileTooLong(Arc<Source>, &'static Importer),
-    /// Nobody knows the format of this source.
+    /// The source has no known format.
     Unrecognised(Arc<Source>),
 }
 
-/// Everything the paths name, in order. Paths that cannot be looked into are errors of their own.
+/// Expands the paths to files, in order, with an error for each directory that cannot be listed.
 fn sources(paths: &[PathBuf]) -> (Vec<Arc<Source>>, Vec<anyhow::Error>) {
     let (mut sources, mut errors) = (Vec::new(), Vec::new());
     for path in paths {
         if path == Path::new("-") {
             let name = "<stdin>".to_owned();
-            sources.push(Arc::new(Source { name, path: None, is_found: false }));
+            sources.push(Arc::new(Source { name, path: None, is_listed: false }));
         } else if path.is_dir() {
-            match in_folder(path) {
-                Ok(found) => sources.extend(found),
-                Err(error) => errors.push(error),
-            }
+            list(path, &mut sources, &mut errors);
         } else {
             sources.push(file(path.clone(), false));
         }
@@ -235,30 +231,37 @@ fn sources(paths: &[PathBuf]) -> (Vec<Arc<Source>>, Vec<anyhow::Error>) {
     (sources, errors)
 }
 
-fn file(path: PathBuf, is_found: bool) -> Arc<Source> {
-    Arc::new(Source { name: path.display().to_string(), path: Some(path), is_found })
+fn file(path: PathBuf, is_listed: bool) -> Arc<Source> {
+    Arc::new(Source { name: path.display().to_string(), path: Some(path), is_listed })
 }
 
-fn in_folder(folder: &Path) -> anyhow::Result<Vec<Arc<Source>>> {
-    let mut found = Vec::new();
-    for entry in WalkDir::new(folder).follow_links(true).sort_by_file_name() {
-        let entry = entry.with_context(|| format!("cannot look into {}", folder.display()))?;
+/// Adds the transcripts below a directory. An unreadable subdirectory does not hide the others.
+fn list(dir: &Path, sources: &mut Vec<Arc<Source>>, errors: &mut Vec<anyhow::Error>) {
+    let (files_before, errors_before) = (sources.len(), errors.len());
+    for entry in WalkDir::new(dir).follow_links(true).sort_by_file_name() {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                errors.push(anyhow::anyhow!("cannot list {}: {error}", dir.display()));
+                continue;
+            }
+        };
         let name = entry.file_name().to_string_lossy();
         let plain = name.strip_suffix(".gz").unwrap_or(&name);
-        if !entry.file_type().is_dir() && ENDINGS.iter().any(|ending| plain.ends_with(ending)) {
-            found.push(file(entry.into_path(), true));
+        if !entry.file_type().is_dir() && EXTENSIONS.iter().any(|ending| plain.ends_with(ending)) {
+            sources.push(file(entry.into_path(), true));
         }
     }
-    anyhow::ensure!(
-        !found.is_empty(),
-        "{} holds no transcripts ({}, also with .gz); name the files themselves if theirs end differently",
-        folder.display(),
-        ENDINGS.map(|ending| format!("*{ending}")).join(", ")
-    );
-    Ok(found)
+    if (files_before, errors_before) == (sources.len(), errors.len()) {
+        errors.push(anyhow::anyhow!(
+            "no transcripts in {} ({}, also with .gz); name files with other extensions explicitly",
+            dir.display(),
+            EXTENSIONS.map(|ending| format!("*{ending}")).join(", ")
+        ));
+    }
 }
 
-/// How many bytes there are to read, as far as anybody knows.
+/// Returns the total size, or `None` if a source is not a regular file.
 fn bytes(sources: &[Arc<Source>]) -> Option<u64> {
     let len = |source: &Arc<Source>| {
         let meta = source.path.as_ref().and_then(|path| path.metadata().ok());
@@ -267,20 +270,20 @@ fn bytes(sources: &[Arc<Source>]) -> Option<u64> {
     sources.iter().map(len).sum()
 }
 
-/// Reads the sources on a thread of its own. The thread ends when the receiver is gone.
+/// Reads the sources on a new thread, which ends early if the receiver is dropped.
 fn read(
     sources: Vec<Arc<Source>>,
     progress: Arc<AtomicU64>,
 ) -> io::Result<(Receiver<Event>, JoinHandle<()>)> {
-    let (events, receiver) = sync_channel(BATCHES_WAITING_MAX);
+    let (events, receiver) = sync_channel(QUEUE_CAPACITY);
     let work = move || {
-        let mut pile = Pile::new(events, LIMITS);
+        let mut batcher = Batcher::new(events, LIMITS);
         for source in sources {
-            if pile.read_source(&source, &progress).is_none() {
+            if batcher.read_source(&source, &progress).is_none() {
                 return;
             }
         }
-        pile.hand_on();
+        batcher.flush();
     };
     let thread = thread::Builder::new().name("read".to_owned()).spawn(work)?;
     Ok((receiver, thread))
@@ -302,7 +305,7 @@ fn open(source: &Source, progress: Arc<AtomicU64>) -> io::Result<Box<dyn Read>> 
     Ok(Box::new(whole))
 }
 
-/// Counts what is read, before it is decompressed.
+/// Counts the bytes read, before decompression.
 struct Counted {
     raw: Box<dyn Read>,
     progress: Arc<AtomicU64>,

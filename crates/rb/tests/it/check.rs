@@ -1,4 +1,4 @@
-//! What `rb check` says, to people and to programs.
+//! Output of `rb check` as text and as JSON.
 
 use std::fs;
 use std::io::Write as _;
@@ -7,13 +7,13 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
-use crate::{line, rb, run, told};
+use crate::{line, printed, rb, run};
 
 fn step(thought: &str, tool: &str, input: &str, observation: &str) -> Value {
     json!({ "thought": thought, "action": tool, "action_input": input, "observation": observation, "is_error": false })
 }
 
-/// An agent that edits, tests, fails in the same way and takes things back.
+/// Steps of an agent that edits, gets the same test failure and retracts its claims.
 fn stuck() -> Vec<Value> {
     let mut steps = vec![json!({ "thought": "Let me look at the failing test first." })];
     for round in 0..3 {
@@ -40,14 +40,13 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn people_see_a_strip() {
+fn runs_are_shown_as_sparklines() {
     let input = line("stuck", "failure", &stuck()) + &line("calm", "success", &calm());
-    insta::assert_snapshot!(told(&run(&["check", "-"], input.as_bytes())));
+    insta::assert_snapshot!(printed(&run(&["check", "-"], input.as_bytes())));
 }
 
-/// The page that people read first shows what the command prints.
 #[test]
-fn the_readme_shows_the_sample_as_it_is_printed() {
+fn the_readme_shows_the_output_for_the_sample() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let readme = fs::read_to_string(format!("{root}/README.md")).expect("a README");
     let output = run(&["check", &format!("{root}/docs/sample.jsonl")], b"");
@@ -57,27 +56,27 @@ fn the_readme_shows_the_sample_as_it_is_printed() {
 }
 
 #[test]
-fn people_see_colour_when_they_ask_for_it() {
+fn colour_can_be_forced() {
     let input = line("stuck", "failure", &stuck());
     let output = run(&["check", "-", "--color", "always"], input.as_bytes());
-    insta::assert_snapshot!(told(&output).replace('\u{1b}', "ESC"));
+    insta::assert_snapshot!(printed(&output).replace('\u{1b}', "ESC"));
 }
 
 #[test]
-fn programs_see_json() {
+fn runs_are_written_as_json() {
     let steps = [&stuck()[..3], &[json!({ "thought": " " }), json!({})]].concat();
     let input = line("r", "failure", &steps) + "{\"steps\": []}\n";
-    insta::assert_snapshot!(told(&run(&["check", "-", "--json"], input.as_bytes())));
+    insta::assert_snapshot!(printed(&run(&["check", "-", "--json"], input.as_bytes())));
 }
 
 #[test]
-fn help_is_helpful() {
-    insta::assert_snapshot!("help", told(&run(&["--help"], b"")));
-    insta::assert_snapshot!("help-check", told(&run(&["check", "--help"], b"")));
+fn help_texts() {
+    insta::assert_snapshot!("help", printed(&run(&["--help"], b"")));
+    insta::assert_snapshot!("help-check", printed(&run(&["check", "--help"], b"")));
 }
 
 #[test]
-fn the_exit_code_tells() {
+fn exit_codes() {
     let (stuck, calm) = (line("s", "failure", &stuck()), line("c", "success", &calm()));
     for (input, code) in [
         (calm.clone(), 0),
@@ -85,25 +84,25 @@ fn the_exit_code_tells() {
         (stuck.clone(), 1),
         (format!("{calm}{stuck}"), 1),
         (format!("{calm}oops\n{stuck}"), 2),
-        (format!("{{\"steps\": [{{\"thought\": \"{}\"}}]}}", "\\ud800"), 0), // mended, not lost
+        (format!("{{\"steps\": [{{\"thought\": \"{}\"}}]}}", "\\ud800"), 0), // repaired, not lost
         (String::new(), 2),
         ("\n \n".to_owned(), 2),
     ] {
         for format in [&["check", "-"][..], &["check", "-", "--json"]] {
             let output = run(format, input.as_bytes());
-            assert_eq!(output.status.code(), Some(code), "{input} {}", told(&output));
+            assert_eq!(output.status.code(), Some(code), "{input} {}", printed(&output));
         }
     }
 }
 
 #[test]
-fn bad_lines_are_told_and_the_rest_goes_on() {
+fn bad_lines_are_reported_and_the_rest_is_checked() {
     let mut input = b"oops\n\n[1]\n{\"run_id\": 7}\n{\"run_id\": \"x\", \"steps\": 7}\n{\"run_id\": \"half\", \"steps\": [1, {}, {\"thought\": \"fine\"}]}\n".to_vec();
     input.extend(b"{\"run_id\": \"bytes \xff\", \"outcome\": 1, \"steps\": [{\"thought\": \"\xf0\x28 NaN\", \"x\": NaN}]}\n");
     input.extend(b"{\"steps\": [{\"action\": null, \"observation\": 3, \"is_error\": {}}]}");
-    insta::assert_snapshot!(told(&run(&["check", "-"], &input)));
+    insta::assert_snapshot!(printed(&run(&["check", "-"], &input)));
     let flood = "oops\n".repeat(1000);
-    insta::assert_snapshot!("flood", told(&run(&["check", "-"], flood.as_bytes())));
+    insta::assert_snapshot!("flood", printed(&run(&["check", "-"], flood.as_bytes())));
 }
 
 #[test]
@@ -120,18 +119,18 @@ fn flags_are_checked() {
         &["--suite", "heuristic", "--profile", "qa", "--weight", "call_count=0.5", "--only-fired"],
         &["no-such-file.jsonl", "no-such-folder/"],
     ];
-    let told: Vec<String> = cases
+    let printed: Vec<String> = cases
         .iter()
         .map(|flags| {
             let args = [&["check", "-"], *flags].concat();
-            format!("$ rb {}\n{}", args.join(" "), told(&run(&args, input.as_bytes())))
+            format!("$ rb {}\n{}", args.join(" "), printed(&run(&args, input.as_bytes())))
         })
         .collect();
-    insta::assert_snapshot!(told.join("\n"));
+    insta::assert_snapshot!(printed.join("\n"));
 }
 
 #[test]
-fn folders_are_read_in_order_and_gzip_by_its_bytes() {
+fn directories_are_read_in_order_and_gzip_is_detected_by_content() {
     let folder = tempfile::tempdir().expect("a folder");
     let write =
         |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).expect("a file");
@@ -139,7 +138,7 @@ fn folders_are_read_in_order_and_gzip_by_its_bytes() {
     write("c.jsonl", line("c", "success", &calm()).as_bytes());
     write("a.jsonl.gz", &gzip(line("a", "success", &calm()).as_bytes()));
     write("b/2.ndjson", line("b2", "success", &calm()).as_bytes());
-    // Two members in one file, and a name that does not say so.
+    // Two gzip members in one file without the extension.
     write(
         "b/1.jsonl",
         &[
@@ -151,8 +150,9 @@ fn folders_are_read_in_order_and_gzip_by_its_bytes() {
     write("README.md", b"not a transcript");
     let path = folder.path().to_str().expect("UTF-8");
     let output = run(&["check", path], b"");
-    let told = told(&output).replace(path, "FOLDER");
-    let heads: Vec<&str> = told.lines().filter(|line| line.starts_with(['○', '●', 'F'])).collect();
+    let printed = printed(&output).replace(path, "FOLDER");
+    let heads: Vec<&str> =
+        printed.lines().filter(|line| line.starts_with(['○', '●', 'F'])).collect();
     insta::assert_snapshot!(heads.join("\n"), @r"
     FOLDER/a.jsonl.gz
     ○ a  success  2 steps  peak 0.01 at step 1  quiet
@@ -172,7 +172,7 @@ fn folders_are_read_in_order_and_gzip_by_its_bytes() {
 }
 
 #[test]
-fn formats_are_found_by_their_content() {
+fn formats_are_detected_by_content() {
     let folder = tempfile::tempdir().expect("a folder");
     let write =
         |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).expect("a file");
@@ -190,14 +190,14 @@ fn formats_are_found_by_their_content() {
     write("package.json", b"{\"name\": \"not a transcript\"}");
     write("settings.json", b"{\n  \"theme\": 1\n}");
     let path = folder.path().to_str().expect("UTF-8");
-    insta::assert_snapshot!(told(&run(&["check", path], b"")).replace(path, "FOLDER"));
+    insta::assert_snapshot!(printed(&run(&["check", path], b"")).replace(path, "FOLDER"));
     let named = folder.path().join("settings.json");
     let output = run(&["check", named.to_str().expect("UTF-8")], b"");
-    insta::assert_snapshot!("named", told(&output).replace(path, "FOLDER"));
+    insta::assert_snapshot!("named", printed(&output).replace(path, "FOLDER"));
 }
 
 #[test]
-fn a_broken_archive_costs_its_end_only() {
+fn a_truncated_archive_loses_only_its_end() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut random = crate::traces::Random::new(1);
     let runs: String = (0..400)
@@ -217,18 +217,18 @@ fn a_broken_archive_costs_its_end_only() {
 }
 
 #[test]
-fn an_empty_folder_is_an_error() {
+fn an_empty_directory_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().to_str().expect("UTF-8");
-    insta::assert_snapshot!(told(&run(&["check", path], b"")).replace(path, "FOLDER"), @r"
+    insta::assert_snapshot!(printed(&run(&["check", path], b"")).replace(path, "FOLDER"), @r"
     --- stderr
-    error: FOLDER holds no transcripts (*.jsonl, *.ndjson, *.json, *.traj, *.log, also with .gz); name the files themselves if theirs end differently
+    error: no transcripts in FOLDER (*.jsonl, *.ndjson, *.json, *.traj, *.log, also with .gz); name files with other extensions explicitly
     --- exit 2
     ");
 }
 
 #[test]
-fn hostile_text_is_shown_harmlessly() {
+fn hostile_text_is_escaped() {
     let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{202e}txt\u{200b}\u{9b}31m\r\n";
     let steps: Vec<Value> = (0..4)
         .map(|_| step(evil, "edit", &format!("{evil}.rs"), &format!("test failed {evil}")))
@@ -236,24 +236,24 @@ fn hostile_text_is_shown_harmlessly() {
         .collect();
     let input = line(evil, evil, &steps);
     let output = run(&["check", "-"], input.as_bytes());
-    let told = told(&output);
+    let printed = printed(&output);
     let harmful = |c: char| (c.is_control() && c != '\n') || "\u{202e}\u{200b}".contains(c);
-    assert!(!told.contains(harmful), "{told:?}");
-    assert!(told.contains("\\u{1b}]0;owned"), "{told}");
-    // As JSON the text is kept, escaped.
+    assert!(!printed.contains(harmful), "{printed:?}");
+    assert!(printed.contains("\\u{1b}]0;owned"), "{printed}");
+    // JSON keeps the text.
     let output = run(&["check", "-", "--json"], input.as_bytes());
     let run: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(run["run_id"], evil);
 }
 
 #[test]
-fn colour_heeds_the_environment() {
+fn colour_depends_on_the_environment() {
     let input = tempfile::NamedTempFile::new().expect("a file");
     fs::write(input.path(), line("stuck", "failure", &stuck())).expect("a file");
     let path = input.path().to_str().expect("UTF-8");
     for (flag, variable, colored) in [
         ("auto", ("CLICOLOR_FORCE", "1"), true),
-        ("auto", ("X", ""), false), // a pipe is no terminal
+        ("auto", ("X", ""), false), // a pipe, not a terminal
         ("never", ("CLICOLOR_FORCE", "1"), false),
         ("always", ("NO_COLOR", "1"), true),
     ] {
@@ -264,7 +264,7 @@ fn colour_heeds_the_environment() {
 }
 
 #[test]
-fn many_runs_come_out_in_the_order_they_went_in() {
+fn many_runs_keep_their_order() {
     let runs: String = (0..3000)
         .map(|at| {
             let steps: Vec<Value> = (0..at * 7 % 50)

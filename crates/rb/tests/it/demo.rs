@@ -1,18 +1,18 @@
-//! What `rb demo` shows.
+//! Output of `rb demo`.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Stdio;
 
-use crate::{rb, run, told};
+use crate::{printed, rb, run};
 
 #[test]
-fn a_person_sees_both_runs_side_by_side() {
-    insta::assert_snapshot!("demo", told(&run(&["demo", "--color", "never"], b"")));
+fn both_runs_are_compared() {
+    insta::assert_snapshot!("demo", printed(&run(&["demo", "--color", "never"], b"")));
 }
 
 #[test]
-fn both_runs_can_be_looked_at_for_as_long_as_one_likes() {
+fn the_dashboard_shows_both_runs_until_the_demo_is_stopped() {
     let mut child = rb(&["demo", "--stay", "--color", "never"])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

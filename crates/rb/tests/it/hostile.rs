@@ -1,11 +1,11 @@
-//! What others wrote, shown harmlessly by every command: nothing moves the cursor, turns the reading direction, or runs.
+//! Hostile text in transcripts: no command may print it unescaped to a terminal or into a page.
 
 use std::fs;
 use std::path::Path;
 
-use crate::{line, run, told};
+use crate::{line, printed, run};
 
-/// Texts that do harm where they are shown as they are.
+/// Texts that are harmful if printed unescaped.
 const HOSTILE: [(&str, &str); 8] = [
     ("a script", "</pre></script><script>alert(1)</script><img src=x onerror=alert(1)>"),
     ("a title", "\u{1b}]0;owned\u{7}"),
@@ -17,7 +17,7 @@ const HOSTILE: [(&str, &str); 8] = [
     ("an attribute", "\" onmouseover=\"alert(1)\" x='"),
 ];
 
-/// Every field that a run or a step has, with this text in it.
+/// Returns a run with this text in every field.
 fn transcript(text: &str) -> String {
     let step = serde_json::json!({
         "thought": text, "action": text, "action_input": text, "observation": text, "user_input": text,
@@ -28,15 +28,15 @@ fn transcript(text: &str) -> String {
     line(text, text, &steps)
 }
 
-/// What a command prints, on both sides; it may have found something.
-fn printed(args: &[&str]) -> String {
+/// Returns both output streams of a command that exits with 0 or 1.
+fn run_ok(args: &[&str]) -> String {
     let output = run(args, b"");
-    assert!(output.status.code().is_some_and(|code| code < 2), "{args:?} {}", told(&output));
-    told(&output)
+    assert!(output.status.code().is_some_and(|code| code < 2), "{args:?} {}", printed(&output));
+    printed(&output)
 }
 
 fn check_terminal(what: &str, args: &[&str]) {
-    let text = printed(args);
+    let text = run_ok(args);
     let harm = text.chars().find(|c| rb_view::text::is_invisible(*c));
     assert_eq!(harm, None, "{what}: {args:?} prints {harm:?}");
     assert!(text.len() < 200_000, "{what}: {args:?} prints {} bytes", text.len());
@@ -44,9 +44,9 @@ fn check_terminal(what: &str, args: &[&str]) {
 
 fn check_page(what: &str, page: &str) {
     let harm = page.chars().find(|c| rb_view::text::is_invisible(*c));
-    assert_eq!(harm, None, "{what}: {harm:?} stands in the page");
+    assert_eq!(harm, None, "{what}: {harm:?} is in the page");
     for forbidden in ["<script>", "<img", "onerror=alert(1)>", "\" onmouseover=\""] {
-        assert!(!page.contains(forbidden), "{what}: {forbidden} stands in the page");
+        assert!(!page.contains(forbidden), "{what}: {forbidden} is in the page");
     }
     assert!(page.len() < 400_000, "{what}: {} bytes", page.len());
 }
@@ -59,7 +59,7 @@ fn check(what: &str, text: &str) {
     check_terminal(what, &["check", &file]);
     check_terminal(what, &["import", &file, "--data-dir", &data]);
     check_terminal(what, &["runs", "--data-dir", &data]);
-    let listed = printed(&["runs", "--data-dir", &data, "--json"]);
+    let listed = run_ok(&["runs", "--data-dir", &data, "--json"]);
     let run: serde_json::Value =
         listed.lines().next().map(|line| serde_json::from_str(line).expect("JSON")).expect("a run");
     let run_id = run["run_id"].as_str().expect("an id").to_owned();
@@ -68,7 +68,7 @@ fn check(what: &str, text: &str) {
         check_terminal(what, &["report", of, "-o", &path(name), "--data-dir", &data]);
         check_page(what, &fs::read_to_string(Path::new(&path(name))).expect("a page"));
     }
-    // Programs get what was written, as JSON.
+    // JSON keeps the text.
     let json = run_json(&file);
     assert_eq!(json["run_id"].as_str().map(str::trim), Some(text.trim()), "{what}");
 }
@@ -79,20 +79,20 @@ fn run_json(file: &str) -> serde_json::Value {
 }
 
 #[test]
-fn nothing_hostile_reaches_a_reader() {
+fn hostile_text_is_escaped_everywhere() {
     for (what, text) in HOSTILE {
         check(what, text);
     }
 }
 
 #[test]
-fn a_line_of_ten_megabytes_is_cut() {
+fn a_line_of_ten_megabytes_is_truncated() {
     check("a long line", &"x".repeat(10_000_000));
     check("a long line of escapes", &"\u{1b}[31m".repeat(500_000));
 }
 
 #[test]
-fn a_hostile_file_name_is_told_harmlessly() {
+fn a_hostile_file_name_is_escaped() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("\u{1b}[2J\u{202e}.jsonl");
     fs::write(&path, "oops\n").expect("written");
@@ -102,7 +102,7 @@ fn a_hostile_file_name_is_told_harmlessly() {
         if command != "check" {
             args.extend(["--data-dir", data.to_str().expect("UTF-8")]);
         }
-        let text = told(&run(&args, b""));
+        let text = printed(&run(&args, b""));
         assert!(!text.contains(['\u{1b}', '\u{202e}']), "{command}: {text:?}");
     }
 }

@@ -1,39 +1,39 @@
-//! What `rb import` makes of recorded runs.
+//! `rb import` into a store and through a server.
 
 use std::fs;
 use std::path::Path;
 
 use crate::server::Server;
-use crate::{line, run, told};
+use crate::{line, printed, run};
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../rb-wire/tests/fixtures");
 
-/// Standard output of a command on these data.
-fn said(data: &Path, args: &[&str]) -> String {
+/// Returns the standard output of a command on this data directory.
+fn stdout(data: &Path, args: &[&str]) -> String {
     let data = ["--data-dir", data.to_str().expect("UTF-8")];
     let output = run(&[args, &data].concat(), b"");
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(output.status.success(), "{}", printed(&output));
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
 #[test]
-fn every_format_goes_into_the_store_once() {
+fn every_format_is_imported_once() {
     let data = tempfile::tempdir().expect("a folder");
-    // Some of the miniatures are broken on purpose: what they complain about is checked elsewhere.
+    // Some fixtures are damaged on purpose; their diagnostics are tested elsewhere.
     let take = || {
         let data = data.path().to_str().expect("UTF-8");
         let output = run(&["import", FIXTURES, "--data-dir", data], b"");
         String::from_utf8(output.stdout).expect("UTF-8")
     };
     let (first, second) = (take(), take());
-    let runs = |said: &str| said.split(',').next().expect("a count").to_owned();
+    let runs = |text: &str| text.split(',').next().expect("a count").to_owned();
     assert_eq!(runs(&first), runs(&second));
-    assert!(first.contains(" new") && !first.contains("as before"), "{first}");
-    assert!(second.contains("as before") && !second.contains(" new"), "{second}");
+    assert!(first.contains(" new") && !first.contains("unchanged"), "{first}");
+    assert!(second.contains("unchanged") && !second.contains(" new"), "{second}");
     assert!(!second.contains("updated"), "{second}");
-    let listed = said(data.path(), &["runs", "-n", "1000"]);
-    assert_eq!(format!("{} runs", listed.lines().count()), runs(&first), "{listed}");
-    let listed = said(data.path(), &["runs", "-n", "1000", "--json"]);
+    let listed = stdout(data.path(), &["runs", "-n", "1000"]);
+    assert_eq!(format!("{} runs", listed.lines().count() - 1), runs(&first), "{listed}");
+    let listed = stdout(data.path(), &["runs", "-n", "1000", "--json"]);
     for importer in &rb_wire::transcripts::IMPORTERS {
         let framework = format!("\"framework\":\"{}\"", importer.id);
         assert!(listed.contains(&framework), "nothing of {}", importer.id);
@@ -41,26 +41,26 @@ fn every_format_goes_into_the_store_once() {
 }
 
 #[test]
-fn a_session_that_grows_gets_its_new_steps() {
+fn a_session_that_has_grown_gets_its_new_steps() {
     let data = tempfile::tempdir().expect("a folder");
     let whole = fs::read_to_string(format!("{FIXTURES}/claude-code.jsonl")).expect("a fixture");
     let file = data.path().join("0f3b6a52.jsonl");
     let path = file.to_str().expect("UTF-8");
     let half: String = whole.split_inclusive('\n').take(6).collect();
     fs::write(&file, half).expect("written");
-    let first = said(data.path(), &["import", path]);
+    let first = stdout(data.path(), &["import", path]);
     assert!(first.contains("1 new"), "{first}");
     fs::write(&file, &whole).expect("written");
-    let second = said(data.path(), &["import", path]);
+    let second = stdout(data.path(), &["import", path]);
     assert!(second.contains("updated"), "{second}");
-    let third = said(data.path(), &["import", path]);
-    assert!(third.contains("as before") && !third.contains("updated"), "{third}");
-    let shown = said(data.path(), &["show", "s-1"]);
+    let third = stdout(data.path(), &["import", path]);
+    assert!(third.contains("unchanged") && !third.contains("updated"), "{third}");
+    let shown = stdout(data.path(), &["show", "s-1"]);
     assert!(shown.contains("Grep"), "{shown}");
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn errors_are_reported_with_their_location() {
     let data = tempfile::tempdir().expect("a folder");
     let file = data.path().join("runs.jsonl");
     let step = serde_json::json!({ "thought": "x" });
@@ -68,21 +68,21 @@ fn what_is_wrong_is_told_with_its_place() {
     fs::write(&file, text).expect("written");
     let (path, folder) = (file.to_str().expect("UTF-8"), data.path().to_str().expect("UTF-8"));
     let output = run(&["import", path, "--data-dir", folder], b"");
-    let said = told(&output).replace(folder, "DATA");
+    let said = printed(&output).replace(folder, "DATA");
     insta::assert_snapshot!(said);
     let output = run(&["import", "/nowhere", "--data-dir", folder], b"");
-    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
 }
 
-/// What an import through a server says, and how it ended.
+/// Returns the exit code and the output of an import through a server.
 fn sent(server: &Server, args: &[&str], key: &str) -> (Option<i32>, String) {
     let url = format!("http://{}", server.address);
     let output = run(&[&["import", "--url", &url, "--key", key], args].concat(), b"");
-    (output.status.code(), told(&output).replace(&url, "URL"))
+    (output.status.code(), printed(&output).replace(&url, "URL"))
 }
 
 #[test]
-fn a_running_server_takes_every_format_as_the_store_does() {
+fn a_server_imports_every_format_like_the_store() {
     let (server, data) = (Server::start(&[]), tempfile::tempdir().expect("a folder"));
     let alone = run(&["import", FIXTURES, "--data-dir", data.path().to_str().expect("UTF-8")], b"");
     let alone = String::from_utf8(alone.stdout).expect("UTF-8");
@@ -91,11 +91,11 @@ fn a_running_server_takes_every_format_as_the_store_does() {
     assert!(first.contains(&counts), "{first}\nbut alone:\n{alone}");
     assert!(first.contains("claude-code.jsonl: "), "progress by file: {first}");
     let (_, second) = sent(&server, &[FIXTURES], "key");
-    assert!(second.contains("as before") && !second.contains(" new"), "{second}");
+    assert!(second.contains("unchanged") && !second.contains(" new"), "{second}");
 }
 
 #[test]
-fn what_a_server_does_not_take_is_told_and_the_rest_goes_on() {
+fn rejected_files_are_reported_and_the_rest_is_imported() {
     let server = Server::start(&[("MAX_BODY_BYTES", "2000")]);
     let data = tempfile::tempdir().expect("a folder");
     let noise = |seed: u64| format!("{:x}", seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -107,10 +107,7 @@ fn what_a_server_does_not_take_is_told_and_the_rest_goes_on() {
     let folder = data.path().to_str().expect("UTF-8");
     let (code, said) = sent(&server, &[folder], "key");
     assert_eq!(code, Some(2), "{said}");
-    assert!(
-        said.contains("a.jsonl: the server does not take it") && said.contains("2000"),
-        "{said}"
-    );
+    assert!(said.contains("a.jsonl: the server rejected it") && said.contains("2000"), "{said}");
     assert!(said.contains("max_body_bytes") && said.contains("1 new"), "{said}");
     let (code, said) = sent(&server, &[folder], "wrong");
     assert_eq!(code, Some(2), "{said}");

@@ -17,14 +17,14 @@ fn a_run_of_a_hundred_thousand_steps() {
     let output = run(&["check", "-"], input.as_bytes());
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(text.starts_with("● long  failure  100,000 steps"), "{text}");
-    assert!(text.contains("1429 steps a column"), "{text}");
+    assert!(text.contains("1429 steps per column"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 200), "{text}");
     let output = run(&["check", "-", "--json"], input.as_bytes());
     let run: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(run["steps"].as_array().map(Vec::len), Some(100_000));
 }
 
-/// Feeds this many bytes of runs and answers with the most memory the child ever had, in KiB.
+/// Feeds this many bytes of runs and returns the peak memory of the child in KiB.
 #[cfg(target_os = "linux")]
 fn peak_memory_kib(bytes: usize, flags: &[&str]) -> u64 {
     let mut child = rb(&[&["check", "-"], flags].concat())
@@ -65,7 +65,7 @@ fn memory_does_not_grow_with_the_input() {
 }
 
 #[test]
-fn whoever_stops_reading_ends_it_quietly() {
+fn a_closed_pipe_is_not_an_error() {
     let runs = line("r", "success", &[json!({ "thought": "Go on." })]).repeat(60_000);
     for flags in [&["check", "-"][..], &["check", "-", "--json"]] {
         let mut child = rb(flags)

@@ -1,47 +1,47 @@
-//! The binary, from outside: what goes in, what comes out, how it ends.
+//! Tests of the binary: input, output and exit code.
 
 #![expect(
     clippy::expect_used,
     clippy::panic,
-    reason = "all of this is tests, which clippy knows only of functions marked as such"
+    reason = "clippy does not recognise helpers of tests as test code"
 )]
 
-/// What `rb check` says, to people and to programs.
+/// Output of `rb check`.
 mod check;
-/// What `rb demo` shows.
+/// Output of `rb demo`.
 mod demo;
-/// What others wrote, shown harmlessly.
+/// Escaping of hostile text.
 mod hostile;
-/// What `rb import` makes of recorded runs.
+/// `rb import` into a store and through a server.
 mod import;
 /// Long runs, long files, closed pipes.
 mod limits;
-/// What `rb quality` says.
+/// Output of `rb quality`.
 mod quality;
-/// The same answers as the package that fixed the heuristic suite.
+/// Comparison with the reference package of the heuristic suite.
 mod reference;
-/// What `rb report`, `rb runs` and `rb show` make of runs.
+/// `rb report`, `rb runs` and `rb show`.
 mod report;
-/// What `rb run` does with a child.
+/// `rb run` with a scripted provider.
 mod run;
-/// A real server.
+/// Server process for the tests.
 mod server;
-/// Runs made up by chance.
+/// Random runs.
 mod traces;
-/// What `rb watch` tells.
+/// `rb watch` without a terminal.
 mod watch;
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
-/// The command, with nothing of the environment that changes what it prints.
+/// Returns the command without environment variables that change its output.
 pub(crate) fn rb(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rb"));
     command.args(args).env_remove("NO_COLOR").env_remove("CLICOLOR").env_remove("CLICOLOR_FORCE");
     command
 }
 
-/// Runs it to its end with this standard input.
+/// Runs the command to its end with this standard input.
 pub(crate) fn run(args: &[&str], stdin: &[u8]) -> Output {
     let mut child = rb(args)
         .stdin(Stdio::piped())
@@ -57,8 +57,8 @@ pub(crate) fn run(args: &[&str], stdin: &[u8]) -> Output {
     output
 }
 
-/// Exit code, standard output and standard error in one text, for snapshots.
-pub(crate) fn told(output: &Output) -> String {
+/// Returns standard output, standard error and exit code as one text for snapshots.
+pub(crate) fn printed(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
     format!(
         "{}--- stderr\n{}--- exit {}\n",
@@ -68,7 +68,7 @@ pub(crate) fn told(output: &Output) -> String {
     )
 }
 
-/// A line with this run id and these steps.
+/// Returns a line of the native format.
 pub(crate) fn line(run_id: &str, outcome: &str, steps: &[serde_json::Value]) -> String {
     let run = serde_json::json!({ "run_id": run_id, "outcome": outcome, "steps": steps });
     format!("{run}\n")

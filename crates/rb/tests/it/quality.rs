@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::{run, told};
+use crate::{printed, run};
 
 fn step(thought: &str, tool: &str, input: &str, observation: &str) -> Value {
     json!({ "thought": thought, "action": tool, "action_input": input, "observation": observation })
@@ -73,7 +73,7 @@ fn path(path: &Path) -> &str {
 
 #[test]
 fn help_is_helpful() {
-    insta::assert_snapshot!("quality-help", told(&run(&["quality", "--help"], b"")));
+    insta::assert_snapshot!("quality-help", printed(&run(&["quality", "--help"], b"")));
 }
 
 /// With the first generation, whose scores are fixed, so that it can be compared to the letter.
@@ -81,7 +81,7 @@ fn help_is_helpful() {
 fn people_see_a_short_table() {
     let folder = folder();
     let output = run(&["quality", path(folder.path()), "--suite", "heuristic"], b"");
-    insta::assert_snapshot!("quality-table", told(&output));
+    insta::assert_snapshot!("quality-table", printed(&output));
     let full = run(&["quality", path(folder.path()), "--suite", "heuristic", "--full"], b"");
     assert!(full.stdout.len() > 2 * output.stdout.len());
 }
@@ -90,7 +90,7 @@ fn people_see_a_short_table() {
 fn programs_see_json() {
     let folder = folder();
     let output = run(&["quality", path(folder.path()), "--json", "--plants", "4"], b"");
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let keys: Vec<&String> = report.as_object().expect("an object").keys().collect();
     insta::assert_debug_snapshot!(keys);
@@ -129,7 +129,7 @@ fn a_page_keeps_hostile_text_as_text() {
     let args =
         ["quality", path(&data), "--suite", "heuristic", "--html", path(&page), "--show-held-out"];
     let output = run(&args, b"");
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
     let page = fs::read_to_string(page).expect("a page");
     for never in ["<script", "<img", "<b>evil", "<i>evil", "\u{202e}", "http://", "https://"] {
         assert!(!page.contains(never), "{never:?}");
@@ -154,7 +154,7 @@ fn what_cannot_be_measured_is_told() {
         ("other outcomes", resolved),
         ("a bad line among good ones", format!("oops\n{}", corpus("a"))),
     ];
-    let told: Vec<String> = cases
+    let printed: Vec<String> = cases
         .iter()
         .map(|(name, input)| {
             let output = run(&["quality", "-", "--no-plants"], input.as_bytes());
@@ -166,7 +166,7 @@ fn what_cannot_be_measured_is_told() {
             )
         })
         .collect();
-    insta::assert_snapshot!("quality-troubles", told.join("\n"));
+    insta::assert_snapshot!("quality-troubles", printed.join("\n"));
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn the_exit_code_tells() {
         (&["no-such-file.jsonl", "--no-plants"], 2),
     ] {
         let output = run(&[&["quality", data], flags].concat(), b"");
-        assert_eq!(output.status.code(), Some(code), "{flags:?} {}", told(&output));
+        assert_eq!(output.status.code(), Some(code), "{flags:?} {}", printed(&output));
     }
 }
 
@@ -194,7 +194,7 @@ fn plants_can_be_read_but_not_those_held_out() {
     let count = |flags: &[&str]| {
         let args = [&["quality", path(folder.path()), "--show-plants", "12"], flags].concat();
         let output = run(&args, b"");
-        assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+        assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
         let text = String::from_utf8(output.stdout).expect("UTF-8");
         assert!(text.starts_with("loops ("), "{text}");
         text.lines().filter(|line| line.contains(" at step ")).count()

@@ -1,12 +1,12 @@
-//! What `rb report`, `rb runs` and `rb show` make of runs.
+//! `rb report`, `rb runs` and `rb show`.
 
 use std::fs;
 
-use crate::{line, run, told};
+use crate::{line, printed, run};
 
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sample.jsonl");
 
-/// The page without its style, a tag a line, as far as its words go.
+/// Returns the text of a page, one line per tag.
 fn words(page: &str) -> String {
     let body = page.split("</style>").nth(1).expect("a style");
     let mut words = String::new();
@@ -21,16 +21,16 @@ fn words(page: &str) -> String {
 }
 
 #[test]
-fn the_sample_reads_well() {
+fn the_page_of_the_sample() {
     let output = run(&["report", SAMPLE, "-o", "-"], b"");
     let page = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(output.status.success());
-    // The path is this machine's.
+    // The path differs between machines.
     insta::assert_snapshot!(words(&page.replace(SAMPLE, "docs/sample.jsonl")));
 }
 
 #[test]
-fn a_hostile_run_is_shown_harmlessly() {
+fn hostile_text_is_escaped() {
     let evil = "</pre><script>alert(1)</script>\u{1b}[2J\u{202e}";
     let long = "x".repeat(10_000_000);
     let steps = [
@@ -45,7 +45,7 @@ fn a_hostile_run_is_shown_harmlessly() {
         &["report", folder.path().to_str().expect("UTF-8"), "-o", page.to_str().expect("UTF-8")],
         b"",
     );
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(output.status.success(), "{}", printed(&output));
     let page = fs::read_to_string(page).expect("a page");
     assert!(page.len() < 300_000, "{} bytes", page.len());
     for forbidden in ["<script", "\u{1b}", "\u{202e}"] {
@@ -55,15 +55,15 @@ fn a_hostile_run_is_shown_harmlessly() {
 }
 
 #[test]
-fn what_is_not_there_is_told() {
+fn missing_runs_are_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path().to_str().expect("UTF-8");
     for (args, words) in [
-        (vec!["report", "no-such-run", "--data-dir", folder], "neither a file nor a folder"),
-        (vec!["show", "no-such-run", "--data-dir", folder], "there is no run `no-such-run`"),
-        (vec!["runs", "--data-dir", folder], "no run fits"),
+        (vec!["report", "no-such-run", "--data-dir", folder], "no such file, directory or run"),
+        (vec!["show", "no-such-run", "--data-dir", folder], "no such run: no-such-run"),
+        (vec!["runs", "--data-dir", folder], "no matching run"),
     ] {
         let output = run(&args, b"");
-        assert!(told(&output).contains(words), "{}", told(&output));
+        assert!(printed(&output).contains(words), "{}", printed(&output));
     }
 }

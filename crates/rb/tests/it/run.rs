@@ -1,4 +1,4 @@
-//! What `rb run` does with a child, before a provider that answers from a script.
+//! `rb run` with a scripted provider.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use crate::rb;
 
 const ANSWER: &str = r#"{"id":"msg","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"Done."}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":1000,"output_tokens":10}}"#;
 
-/// Calls the model once and ends with 7.
+/// Calls the model once and exits with 7.
 const CALLER: &str = r#"
 import json, os, sys, urllib.request
 body = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": [{"role": "user", "content": "hello"}]}
@@ -19,7 +19,7 @@ print(json.load(urllib.request.urlopen(request))["content"][0]["text"])
 sys.exit(7)
 "#;
 
-/// A provider that says the same to everybody.
+/// Starts a provider that always returns the same response.
 fn provider() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -61,7 +61,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_child_is_watched_and_keeps_its_output_and_its_end() {
+fn the_child_keeps_its_output_and_exit_code_and_the_run_gets_the_outcome() {
     let data = tempfile::tempdir().expect("a folder");
     let output = run_child(&data, &["python3", "-c", CALLER]);
     assert_eq!(
@@ -70,50 +70,53 @@ fn a_child_is_watched_and_keeps_its_output_and_its_end() {
         "{}",
         text(&output.stderr)
     );
-    let told = text(&output.stderr);
+    let printed = text(&output.stderr);
     assert!(
-        told.starts_with("\nReasonBlocks  1 run, 1 step, 1,010 tokens (0 from the cache), $0.0"),
-        "{told}"
+        printed.starts_with("\nReasonBlocks  1 run, 1 step, 1,010 tokens (0 from the cache), $0.0"),
+        "{printed}"
     );
-    assert!(told.contains("GET /v1/monitor/runs/gw-"), "{told}");
+    assert!(printed.contains("rb show --data-dir "), "{printed}");
+    let data_dir = data.path().to_str().expect("UTF-8");
+    let listed = crate::run(&["runs", "--json", "--data-dir", data_dir], b"");
+    assert!(text(&listed.stdout).contains("\"outcome\":\"failure: exit code 7\""), "{listed:?}");
     let log = std::fs::read_to_string(data.path().join("run.log")).expect("a log");
-    assert!(!log.contains("sk-secret") && !told.contains("sk-secret"), "{log}");
+    assert!(!log.contains("sk-secret") && !printed.contains("sk-secret"), "{log}");
 }
 
 #[test]
-fn a_child_that_calls_nobody_is_fine() {
+fn a_child_without_calls_is_not_an_error() {
     let data = tempfile::tempdir().expect("a folder");
     let cases: [(&[&str], i32); 3] =
         [(&["true"], 0), (&["sh", "-c", "kill -9 $$"], 137), (&["no-such-command"], 127)];
     for (child, code) in cases {
         let output = run_child(&data, child);
-        let told = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{child:?} {told}");
+        let printed = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{child:?} {printed}");
         assert!(
-            told.ends_with("ReasonBlocks  no call came through the gateway\n"),
-            "{child:?} {told}"
+            printed.ends_with("ReasonBlocks  no call passed through the gateway\n"),
+            "{child:?} {printed}"
         );
         assert_eq!(text(&output.stdout), "", "{child:?}");
     }
 }
 
 #[test]
-fn the_child_alone_gets_the_addresses() {
+fn the_child_gets_the_addresses_of_the_gateway() {
     let data = tempfile::tempdir().expect("a folder");
     let shown = "echo $ANTHROPIC_BASE_URL $OPENAI_BASE_URL $OPENAI_API_BASE";
     let output = run_child(&data, &["sh", "-c", shown]);
-    let told = text(&output.stdout);
-    let words: Vec<&str> = told.split_whitespace().collect();
-    let [anthropic, openai, older] = words.as_slice() else { panic!("{told}") };
+    let printed = text(&output.stdout);
+    let words: Vec<&str> = printed.split_whitespace().collect();
+    let [anthropic, openai, older] = words.as_slice() else { panic!("{printed}") };
     assert!(
         anthropic.starts_with("http://127.0.0.1:") && anthropic.ends_with("/anthropic"),
-        "{told}"
+        "{printed}"
     );
-    assert!(openai.ends_with("/openai/v1") && openai == older, "{told}");
+    assert!(openai.ends_with("/openai/v1") && openai == older, "{printed}");
 }
 
 #[test]
-fn a_signal_reaches_the_child() {
+fn signals_are_forwarded_to_the_child() {
     let data = tempfile::tempdir().expect("a folder");
     let ready = data.path().join("ready");
     let script =

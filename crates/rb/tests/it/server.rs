@@ -1,4 +1,4 @@
-//! A real server, for the commands that talk to one.
+//! Server process for commands that talk to one.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::rb;
 
-/// A server of its own on a free port, ended with the test.
+/// Server on a free port that is killed at the end of the test.
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: String,
@@ -15,7 +15,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// With these settings in its environment, beside the key `key`.
+    /// Starts a server with the key `key` and these environment variables.
     pub(crate) fn start(settings: &[(&str, &str)]) -> Self {
         let data = tempfile::tempdir().expect("a folder");
         let free = TcpListener::bind("127.0.0.1:0").expect("a free port");

@@ -1,8 +1,8 @@
-//! Runs made up by chance: everything the rules look for, and what lies next to it.
+//! Random runs built from words that the monitors look for and from near misses.
 
 use serde_json::{Map, Value, json};
 
-/// A small generator of numbers (`SplitMix64`): the same runs on every machine.
+/// `SplitMix64` generator: produces the same runs on every machine.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -31,203 +31,39 @@ impl Random {
     }
 }
 
-/// Everything the rules look for, and what lies next to it.
-const THOUGHTS: [&str; 69] = [
-    "maybe",
-    "Perhaps",
-    "possibly",
-    "might",
-    "could",
-    "not sure",
-    "uncertain",
-    "I think",
-    "probably",
-    "actually",
-    "wait",
-    "hmm",
-    "reconsider",
-    "let me think",
-    "on second thought",
-    "await",
-    "mighty",
-    "\u{212a}",
-    "İ",
-    "ſ",
-    "MİGHT",
-    "error",
-    "fail",
-    "exception",
-    "bug",
-    "traceback",
-    "broken",
-    "crash",
-    "wrong",
-    "issue",
-    "undefined",
-    "/usr/lib/x.so",
-    "C:\\Users\\me\\f.txt",
-    "src/main.rs",
-    "a.b.c",
-    "é.a",
-    "'quoted text'",
-    "\"xy\"",
-    "`code here`",
-    "don't",
-    "½",
-    "Ⓐ",
-    "x\u{301}.y",
-    "e\u{301}",
-    "٣٤",
-    "日本語",
-    "_private.name",
-    "1.5",
-    "/a/b/c",
-    "\\x\\y",
-    "D:/q/r",
-    "the",
-    "file",
-    "now",
-    "ok",
-    "so",
-    "then",
-    "run",
-    "it",
-    "again",
-    "done",
-    "step",
-    "look",
-    "and",
-    "done.",
-    "\u{85}",
-    "\u{2028}",
-    "\u{1f}",
-    "\n",
-];
+const THOUGHTS: &str = "maybe|Perhaps|possibly|might|could|not sure|uncertain|I think|probably|actually|wait|hmm|reconsider|\
+    let me think|on second thought|await|mighty|\u{212a}|İ|ſ|MİGHT|error|fail|exception|bug|traceback|\
+    broken|crash|wrong|issue|undefined|/usr/lib/x.so|C:\\Users\\me\\f.txt|src/main.rs|a.b.c|é.a|\
+    'quoted text'|\"xy\"|`code here`|don't|½|Ⓐ|x\u{301}.y|e\u{301}|٣٤|日本語|_private.name|1.5|/a/b/c|\
+    \\x\\y|D:/q/r|the|file|now|ok|so|then|run|it|again|done|step|look|and|done.|\u{85}|\u{2028}|\u{1f}|\n";
 
-/// Taking something back, and nearly so.
-const RETRACTIONS: [&str; 15] = [
-    "the bug is not",
-    "issue is actually",
-    "the  problem\u{a0}is not",
-    "fix is notable",
-    "debug is not",
-    "i was wrong",
-    "I\u{1c}WAS\twrong",
-    "never mind",
-    "nevermind",
-    "never\u{2003}mind",
-    "Disregard that",
-    "disregard my  last",
-    "disregard thatch",
-    "ı was wrong",
-    "DIſREGARD that",
-];
+/// Retractions and near misses.
+const RETRACTIONS: &str = "the bug is not|issue is actually|the  problem\u{a0}is not|fix is notable|debug is not|i was wrong|\
+    I\u{1c}WAS\twrong|never mind|nevermind|never\u{2003}mind|Disregard that|disregard my  last|\
+    disregard thatch|ı was wrong|DIſREGARD that";
 
-const OBSERVATIONS: [&str; 56] = [
-    "error",
-    "Error:",
-    "EXCEPTION",
-    "Traceback (most recent call last)",
-    "failed ",
-    "FAILED",
-    "not found",
-    "assertion",
-    "AssertionError",
-    "invalid",
-    "failures=",
-    "failures=2",
-    "test",
-    "tests passed",
-    "Teſt",
-    "ok",
-    "/tmp/abc/x.py",
-    "/tmp/",
-    "C:\\Users\\me\\a",
-    "/var/folders/zz/1",
-    "c:\\users\\x",
-    "123e4567-e89b-12d3-a456-426614174000",
-    "123E4567-E89B-12D3-A456-426614174001",
-    "x123e4567-e89b-12d3-a456-426614174000",
-    "0x7f3a",
-    "0XABC",
-    "0x7f3ag",
-    "é0x12",
-    "pid=12",
-    "PID: 77",
-    "pid 9",
-    "pid  9",
-    "pıd=3",
-    "pid=٣٤",
-    "cupid=4",
-    "2024-01-02 03:04:05",
-    "2024-01-02T03:04:05.123Z",
-    "٢٠٢٤-01-02 03:04:05",
-    "2024-01-02_03:04:05",
-    "1234567890",
-    "12345678901234567890",
-    "123456789",
-    "١٢٣٤٥٦٧٨٩٠",
-    "a1234567890",
-    "1234567890½",
-    "line",
-    "in",
-    "at",
-    "İ",
-    "K",
-    "\u{1c}",
-    "\u{301}",
-    "∎",
-    "ﬁnd",
-    "日本",
-    "Ⓐ",
-];
+const OBSERVATIONS: &str = "error|Error:|EXCEPTION|Traceback (most recent call last)|failed |FAILED|not found|assertion|\
+    AssertionError|invalid|failures=|failures=2|test|tests passed|Teſt|ok|/tmp/abc/x.py|/tmp/|\
+    C:\\Users\\me\\a|/var/folders/zz/1|c:\\users\\x|123e4567-e89b-12d3-a456-426614174000|\
+    123E4567-E89B-12D3-A456-426614174001|x123e4567-e89b-12d3-a456-426614174000|0x7f3a|0XABC|0x7f3ag|\
+    é0x12|pid=12|PID: 77|pid 9|pid  9|pıd=3|pid=٣٤|cupid=4|2024-01-02 03:04:05|2024-01-02T03:04:05.123Z|\
+    ٢٠٢٤-01-02 03:04:05|2024-01-02_03:04:05|1234567890|12345678901234567890|123456789|١٢٣٤٥٦٧٨٩٠|\
+    a1234567890|1234567890½|line|in|at|İ|K|\u{1c}|\u{301}|∎|ﬁnd|日本|Ⓐ";
 
-const TOOLS: [&str; 22] = [
-    "bash",
-    "read",
-    "edit",
-    "Edit",
-    "WRITE",
-    "str_replace",
-    "str_replace_editor",
-    "patch",
-    "apply_patch",
-    "create_file",
-    "overwrite",
-    "pytest",
-    "run_tests",
-    "npm test",
-    "TEST",
-    "latest",
-    "editor",
-    " edit",
-    "edİt",
-    "teſt",
-    "overwrıte",
-    "test\u{212a}",
-];
+const TOOLS: &str = "bash|read|edit|Edit|WRITE|str_replace|str_replace_editor|patch|apply_patch|create_file|overwrite|\
+    pytest|run_tests|npm test|TEST|latest|editor| edit|edİt|teſt|overwrıte|test\u{212a}";
 
-const PATHS: [&str; 14] = [
-    "src/a.rs",
-    "src/b.py",
-    "a.rs",
-    "C:\\x\\y.txt",
-    "no path here",
-    "x.tar.gz",
-    "é/ü.md",
-    "-.a",
-    "...a",
-    "a.b1",
-    "file.longending",
-    "½.rs",
-    "x\u{301}.rs",
-    "٣.py",
-];
+const PATHS: &str = "src/a.rs|src/b.py|a.rs|C:\\x\\y.txt|no path here|x.tar.gz|é/ü.md|-.a|...a|a.b1|file.longending|½.rs|\
+    x\u{301}.rs|٣.py";
 
-fn words(random: &mut Random, choices: &[&str], max: usize) -> String {
-    let mut text = String::new();
+fn split(choices: &str) -> Vec<&str> {
+    choices.split('|').collect()
+}
+
+fn words(random: &mut Random, choices: &str, max: usize) -> String {
+    let (choices, mut text) = (split(choices), String::new());
     for _ in 0..random.below(max + 1) {
-        text.push_str(random.of(choices));
+        text.push_str(random.of(&choices));
         text.push_str(
             random.of(&[" ", " ", " ", " ", "  ", "\n", "\t", "", "\u{1d}", "\u{a0}", ". "]),
         );
@@ -237,29 +73,29 @@ fn words(random: &mut Random, choices: &[&str], max: usize) -> String {
 
 fn a_thought(random: &mut Random, retracts: bool) -> Value {
     if retracts && random.one_in(4) {
-        return json!(words(random, &RETRACTIONS, 3));
+        return json!(words(random, RETRACTIONS, 3));
     }
     match random.below(12) {
         0 => Value::Null,
         1 => json!(random.of(&["", " ", "\n\t", "\u{1c}", "\u{2003}\u{85}", "\u{200b}"])),
         2 => json!([{ "type": "text", "text": "maybe" }]),
-        3 => json!(words(random, &THOUGHTS, 400)),
+        3 => json!(words(random, THOUGHTS, 400)),
         4 => json!("look at it and then run it again so it is done"),
-        _ => json!(words(random, &THOUGHTS, 14)),
+        _ => json!(words(random, THOUGHTS, 14)),
     }
 }
 
 fn an_input(random: &mut Random, last: &str) -> Value {
     match random.below(10) {
         0 => Value::Null,
-        1 => json!({ "path": random.of(&PATHS), "new": "x" }),
+        1 => json!({ "path": random.of(&split(PATHS)), "new": "x" }),
         2 => json!(random.below(100)),
         3 => json!(""),
         4 | 5 => json!(last),
         _ => json!(format!(
             "{} {}",
-            random.of(&PATHS),
-            words(random, &["let x = 1;", "fn f()", "a", "b", "é", "😀"], 6)
+            random.of(&split(PATHS)),
+            words(random, "let x = 1;|fn f()|a|b|é|😀", 6)
         )),
     }
 }
@@ -269,7 +105,7 @@ fn an_observation(random: &mut Random, last: &str, fails: bool) -> Value {
         0 => Value::Null,
         1 => json!({ "error": "failed" }),
         2 => json!(7),
-        // The same failure with other volatile parts.
+        // The same failure with different volatile parts.
         3..=5 => {
             let number = random.next();
             let parts = [
@@ -283,8 +119,8 @@ fn an_observation(random: &mut Random, last: &str, fails: bool) -> Value {
             json!(format!("test failed {volatile} in parse"))
         }
         6 => json!(last),
-        7 => json!(words(random, &OBSERVATIONS, 120)),
-        _ => json!(words(random, &OBSERVATIONS, 8)),
+        7 => json!(words(random, OBSERVATIONS, 120)),
+        _ => json!(words(random, OBSERVATIONS, 8)),
     }
 }
 
@@ -353,10 +189,10 @@ pub(crate) fn a_run(random: &mut Random) -> Vec<Value> {
         1 => random.below(61),
         _ => random.below(25),
     };
-    // Few tools, or rows and collapses would hardly ever happen.
+    // Few tools, so that streaks and low diversity occur.
     let pool = random.below(5) + 1;
     let habits = Habits {
-        tools: (0..pool).map(|_| random.of(&TOOLS)).collect(),
+        tools: (0..pool).map(|_| random.of(&split(TOOLS))).collect(),
         retracts: random.one_in(4),
         fails: random.one_in(2),
     };

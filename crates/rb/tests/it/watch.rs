@@ -1,14 +1,14 @@
-//! What `rb watch` tells, without a terminal: a line a step, and where it cannot.
+//! `rb watch` without a terminal.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 use std::time::Duration;
 
 use crate::server::Server;
-use crate::{rb, run, told};
+use crate::{printed, rb, run};
 
 #[test]
-fn every_step_is_a_line_where_there_is_no_terminal() {
+fn every_step_is_a_line_without_a_terminal() {
     let server = Server::start(&[]);
     let url = format!("http://{}", server.address);
     server
@@ -18,8 +18,8 @@ fn every_step_is_a_line_where_there_is_no_terminal() {
         .spawn()
         .expect("rb starts");
     let mut lines = BufReader::new(watch.stdout.take().expect("a pipe")).lines();
-    // Steps are told until one is heard: nothing says when the listening begins.
-    let told = std::thread::scope(|scope| {
+    // Repeats steps until one is printed, because nothing signals the start of the subscription.
+    let printed = std::thread::scope(|scope| {
         let first = scope.spawn(|| lines.next());
         for at in 0.. {
             server.post(
@@ -35,19 +35,19 @@ fn every_step_is_a_line_where_there_is_no_terminal() {
     });
     drop(watch.kill());
     drop(watch.wait());
-    assert!(told.starts_with("r  "), "{told:?}");
-    assert!(told.contains("  step "), "{told:?}");
-    assert!(!told.contains('\u{1b}'), "{told:?}");
+    assert!(printed.starts_with("r  "), "{printed:?}");
+    assert!(printed.contains("  step "), "{printed:?}");
+    assert!(!printed.contains('\u{1b}'), "{printed:?}");
 }
 
 #[test]
-fn a_server_that_is_not_there_or_refuses_is_told() {
+fn an_unreachable_or_refusing_server_is_reported() {
     let output = run(&["watch", "--url", "http://127.0.0.1:1"], b"");
     assert_eq!(output.status.code(), Some(2));
-    assert!(told(&output).contains("is `rb serve` running there?"), "{}", told(&output));
+    assert!(printed(&output).contains("is `rb serve` running there?"), "{}", printed(&output));
     let server = Server::start(&[]);
     let output =
         run(&["watch", "--url", &format!("http://{}", server.address), "--key", "wrong"], b"");
     assert_eq!(output.status.code(), Some(2));
-    assert!(told(&output).contains("401"), "{}", told(&output));
+    assert!(printed(&output).contains("401"), "{}", printed(&output));
 }

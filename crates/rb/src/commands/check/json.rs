@@ -1,4 +1,4 @@
-//! A verdict for programs: one object a line.
+//! JSON output: one object per run and line.
 
 use rb_engine::evidence::Evidence;
 use rb_engine::monitors::MonitorSpec;
@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 
 use super::Subject;
-use super::judge::{Fire, Verdict};
+use super::assess::{Fire, Verdict};
 
-/// The line of one run, with its end of line.
+/// Returns the line of one run, including the line break.
 pub(super) fn line(subject: &Subject<'_>, verdict: &Verdict) -> serde_json::Result<String> {
     let peak = verdict.peak();
     let run = RunLine {
@@ -20,7 +20,7 @@ pub(super) fn line(subject: &Subject<'_>, verdict: &Verdict) -> serde_json::Resu
         peak_composite: peak.map(|(_, composite)| composite),
         peak_step: peak.map(|(step, _)| step),
         fires: verdict.fires.iter().map(FireLine::of).collect(),
-        retired: verdict.retired.iter().map(|monitor| monitor.id).collect(),
+        retired: verdict.disabled.iter().map(|monitor| monitor.id).collect(),
         steps: Steps(verdict),
     };
     let mut line = serde_json::to_string(&run)?;
@@ -38,7 +38,7 @@ struct RunLine<'a> {
     peak_composite: Option<f64>,
     peak_step: Option<usize>,
     fires: Vec<FireLine<'a>>,
-    /// Hardly ever there: monitors that broke down.
+    /// Monitors that failed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     retired: Vec<&'static str>,
     steps: Steps<'a>,
@@ -94,7 +94,7 @@ impl<'a> EvidenceLine<'a> {
     }
 }
 
-/// The steps, written one by one rather than gathered: a run may have very many.
+/// Serialises the steps one by one instead of collecting them, because runs can be long.
 struct Steps<'a>(&'a Verdict);
 
 #[derive(Serialize)]

@@ -1,26 +1,71 @@
-//! `rb import`: recorded runs into a store, or into a server that has one in use.
+//! `rb import`: stores recorded runs, directly or through a running server.
 //!
-//! Into a store, all cores read and judge; then what is not there yet is written, many runs in one commit. A server is
-//! sent the transcripts themselves, and does the same.
+//! Without a server, all cores parse and assess, and new data is written in commits of many runs. A server receives the
+//! transcripts and does the same.
 
-/// Through a running server.
+/// Import through a running server.
 mod remote;
 
 use std::io;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
+use clap::Args;
 use rayon::prelude::*;
 use rb_server::prices::Prices;
 use rb_server::recorded::{Origin, Recorded, Shelf, Tally};
-use rb_store::StoreError;
 use rb_wire::transcripts::Complaint;
 use tokio::runtime::Runtime;
 
-use crate::cli::ImportArgs;
 use crate::exit::Exit;
-use crate::input::{Batch, Complaints, Piece, Reading};
-use crate::out::{BOLD, Out, counted};
-use crate::settings::Settings;
+use crate::input::{Batch, Chunk, Diagnostics, Reading};
+use crate::settings::{DataArgs, Settings};
+use crate::ui::{BOLD, Out, counted, grouped};
+
+/// Imports recorded runs, to be viewed in the dashboard.
+///
+/// Reads the formats of `rb check` and assesses runs in the same way. Names, times, models, tokens, costs and outcomes
+/// are kept where the source has them. A repeated import updates the runs: a session that has grown gets its new steps.
+#[derive(Debug, Args)]
+#[command(after_long_help = AFTER_HELP)]
+pub(crate) struct ImportArgs {
+    /// Files, directories or `-` for standard input, as in `rb check`.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+
+    /// Organisation of the runs.
+    #[arg(long, value_name = "ID", default_value = rb_server::auth::ORG_DEFAULT)]
+    org: String,
+
+    /// Project of the runs.
+    #[arg(long, value_name = "ID", default_value = rb_server::auth::PROJECT_DEFAULT)]
+    project: String,
+
+    /// Import through this running server instead of opening the database.
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+
+    /// API key of that server; default: `REASONBLOCKS_API_KEY`.
+    #[arg(long, value_name = "KEY", requires = "url")]
+    key: Option<String>,
+
+    #[command(flatten)]
+    data: DataArgs,
+}
+
+const AFTER_HELP: &str = "\
+Runs are matched by id; if ids may repeat, also by start time or first step. Runs that were watched
+live are never changed. Runs without timestamps get the import time.
+
+Exit codes:
+  0  everything was imported
+  2  an error: unreadable path, bad line or no run at all; everything else was imported
+
+Examples:
+  rb import ~/.claude/projects/
+  rb import results/*.jsonl.gz --project nightly
+  rb import ~/.claude/projects/ --url http://127.0.0.1:9000
+  rb import session.jsonl --data-dir /var/lib/reasonblocks && rb serve";
 
 pub(crate) fn run(args: &ImportArgs, out: &mut Out) -> Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -28,120 +73,108 @@ pub(crate) fn run(args: &ImportArgs, out: &mut Out) -> Result<Exit> {
         Some(url) => remote::send(args, url, &runtime, out)?,
         None => store(args, runtime, out)?,
     };
-    let exit = if reading.complaints.any_loss() { Exit::Error } else { Exit::Quiet };
+    let exit = if reading.diagnostics.any_loss() { Exit::Error } else { Exit::Quiet };
     if tally.runs > 0 {
-        out.result(&in_words(&tally))?;
-        out.result(&reading.complaints.in_words())?;
+        out.result(&summary(&tally))?;
+        out.result(&reading.diagnostics.summary())?;
         out.finish()?;
     }
     reading.finish()?;
     if tally.runs == 0 && exit == Exit::Quiet {
-        bail!("no run with steps found; `rb check --help` names the formats that are read");
+        bail!("no run with steps found; `rb check --help` lists the supported formats");
     }
     if tally.runs > 0 && args.url.is_none() {
-        out.note("`rb runs` lists them, `rb show` and `rb report` show one, `rb serve` shows all");
+        out.note(
+            "`rb runs` lists the runs, `rb show RUN` shows one, `rb serve` starts the dashboard",
+        );
     }
     Ok(exit)
 }
 
-/// Into the store, with this process alone.
 fn store(args: &ImportArgs, runtime: Runtime, out: &mut Out) -> Result<(Tally, Reading)> {
     let settings = Settings::load(&args.data)?;
-    let opened = runtime.block_on(settings.open()).with_context(|| in_use(&settings))?;
+    let opened = runtime.block_on(settings.open()).with_context(|| store_error(&settings))?;
     let prices = Prices::new(settings.raw.prices.clone());
     let mut reading = Reading::start(&args.paths, out)?;
-    let mut desk = Desk { args, prices, runtime, shelf: Shelf::new(opened) };
-    let taken = reading.each(out, |batch, complaints, out| desk.batch(batch, complaints, out));
-    taken.and_then(|()| desk.flush()).with_context(|| in_use(&settings))?;
-    Ok((desk.shelf.tally, reading))
+    let mut importer = StoreImporter { args, prices, runtime, writer: Shelf::new(opened) };
+    let written =
+        reading.each(out, |batch, diagnostics, out| importer.import(batch, diagnostics, out));
+    written.and_then(|()| importer.flush()).with_context(|| store_error(&settings))?;
+    Ok((importer.writer.tally, reading))
 }
 
-/// What may be wrong with a file that cannot be written to.
-fn in_use(settings: &Settings) -> String {
-    let listen = &settings.raw.listen;
-    if settings.database_url().starts_with("sqlite:") {
-        format!(
-            "cannot write to the store; if a server has it in use, send it the runs with `--url http://{listen}`"
-        )
-    } else {
-        "cannot write to the store".to_owned()
+fn store_error(settings: &Settings) -> String {
+    if !settings.database_url().starts_with("sqlite:") {
+        return "cannot write to the database".to_owned();
     }
+    let listen = &settings.raw.listen;
+    format!(
+        "cannot write to the database; if a server is using it, import through the server with `--url http://{listen}`"
+    )
 }
 
-/// Where runs come together with the store.
-struct Desk<'a> {
+struct StoreImporter<'a> {
     args: &'a ImportArgs,
     prices: Prices,
     runtime: Runtime,
-    shelf: Shelf,
+    writer: Shelf,
 }
 
-impl Desk<'_> {
-    fn batch(
+impl StoreImporter<'_> {
+    fn import(
         &mut self,
         batch: &Batch,
-        complaints: &mut Complaints,
+        diagnostics: &mut Diagnostics,
         out: &mut Out,
     ) -> io::Result<()> {
-        let judge = |piece: &Piece| judge(self.args, &self.prices, piece, batch.bytes(piece));
-        let judged: Vec<_> = batch.pieces.par_iter().map(judge).collect();
-        for (piece, (runs, said)) in batch.pieces.iter().zip(judged) {
-            complaints.of_piece(piece, &said, out);
+        let assess = |chunk: &Chunk| self.assess(chunk, batch.bytes(chunk));
+        let assessed: Vec<_> = batch.chunks.par_iter().map(assess).collect();
+        for (chunk, (runs, found)) in batch.chunks.iter().zip(assessed) {
+            diagnostics.report_chunk(chunk, &found, out);
             for run in runs {
-                self.runtime.block_on(self.shelf.keep(run)).map_err(failed)?;
+                self.runtime.block_on(self.writer.keep(run)).map_err(io::Error::other)?;
             }
         }
         Ok(())
     }
 
+    /// Assesses the runs of a chunk; runs without steps are `None`.
+    fn assess(&self, chunk: &Chunk, bytes: &[u8]) -> (Vec<Option<Recorded>>, Vec<Complaint>) {
+        let (runs, diagnostics) = (chunk.importer.parse)(bytes);
+        let assessed = runs.par_iter().enumerate().map(|(at, run)| {
+            let origin = Origin {
+                org: &self.args.org,
+                project: &self.args.project,
+                format: chunk.importer.id,
+                file: &chunk.source.name,
+                place: &chunk.fallback_run_id(at, runs.len()),
+            };
+            Recorded::judge(run, &origin, &self.prices)
+        });
+        (assessed.collect(), diagnostics)
+    }
+
     fn flush(&mut self) -> io::Result<()> {
-        self.runtime.block_on(self.shelf.flush()).map_err(failed)
+        self.runtime.block_on(self.writer.flush()).map_err(io::Error::other)
     }
 }
 
-/// Reads and judges the runs of a piece; one without steps is `None`. On all cores.
-fn judge(
-    args: &ImportArgs,
-    prices: &Prices,
-    piece: &Piece,
-    bytes: &[u8],
-) -> (Vec<Option<Recorded>>, Vec<Complaint>) {
-    let (runs, complaints) = (piece.importer.parse)(bytes);
-    let judged = runs.par_iter().enumerate().map(|(at, run)| {
-        let origin = Origin {
-            org: &args.org,
-            project: &args.project,
-            format: piece.importer.id,
-            file: &piece.source.name,
-            place: &piece.name(at, runs.len()),
-        };
-        Recorded::judge(run, &origin, prices)
-    });
-    (judged.collect(), complaints)
-}
-
-fn failed(error: StoreError) -> io::Error {
-    io::Error::other(error)
-}
-
-/// What was done, for people.
-fn in_words(tally: &Tally) -> String {
+fn summary(tally: &Tally) -> String {
+    let grown = format!(" updated ({})", counted(tally.grown_steps, "step"));
     let parts = [
-        (tally.new_runs, format!("{} new", tally.new_runs)),
-        (
-            tally.grown_runs,
-            format!("{} updated ({})", tally.grown_runs, counted(tally.grown_steps, "step")),
-        ),
-        (tally.same_runs, format!("{} as before", tally.same_runs)),
-        (tally.empty_runs, format!("{} without steps left out", tally.empty_runs)),
+        (tally.new_runs, " new"),
+        (tally.grown_runs, &grown),
+        (tally.same_runs, " unchanged"),
+        (tally.empty_runs, " without steps skipped"),
     ];
+    let parts = parts.into_iter().filter(|(count, _)| *count > 0);
     let parts: Vec<String> =
-        parts.into_iter().filter(|(count, _)| *count > 0).map(|(_, words)| words).collect();
+        parts.map(|(count, what)| format!("{}{what}", grouped(count))).collect();
     format!(
-        "{BOLD}{}{BOLD:#}, {}: {}; something fired in {}\n",
+        "{BOLD}{}{BOLD:#}, {}: {}; a monitor fired in {}\n",
         counted(tally.runs, "run"),
         counted(tally.steps, "step"),
         parts.join(", "),
-        tally.fired_runs,
+        grouped(tally.fired_runs),
     )
 }

@@ -1,4 +1,4 @@
-//! Through a running server: whole files, or pieces of those whose lines stand for themselves, one after the other.
+//! Import through a running server: whole files, or groups of lines of line-based formats, one request at a time.
 
 use std::io::{self, Write as _};
 
@@ -11,16 +11,16 @@ use rb_server::recorded::Tally;
 use serde::Deserialize;
 use tokio::runtime::Runtime;
 
-use crate::cli::ImportArgs;
-use crate::input::{Batch, Complaints, Piece, Reading};
-use crate::out::{Out, counted, harmless};
+use super::ImportArgs;
+use crate::input::{Batch, Chunk, Diagnostics, Reading};
+use crate::ui::{Out, counted, escape_control};
 
-/// Lines that stand for themselves are sent together up to this length.
-const LINES_BYTES_MAX: usize = 2 << 20;
-/// What the server answers to a body that is too long.
-const TOO_LARGE: u16 = 413;
+/// Maximum size of a request with several lines.
+const MAX_BODY_BYTES: usize = 2 << 20;
+/// HTTP status of a body above the limit of the server.
+const PAYLOAD_TOO_LARGE: u16 = 413;
 
-/// Sends everything that the paths name, and says what became of it.
+/// Sends all runs of the paths and returns the totals.
 pub(super) fn send(
     args: &ImportArgs,
     url: &str,
@@ -31,7 +31,7 @@ pub(super) fn send(
     let key = args.key.clone().or(variable);
     let mut sender = Sender { args, url, key, runtime, tally: Tally::default(), file: None };
     let mut reading = Reading::start(&args.paths, out)?;
-    let sent = reading.each(out, |batch, complaints, out| sender.batch(batch, complaints, out));
+    let sent = reading.each(out, |batch, diagnostics, out| sender.send(batch, diagnostics, out));
     sender.close_file(out);
     sent.with_context(|| format!("cannot import through {url}"))?;
     Ok((sender.tally, reading))
@@ -43,54 +43,54 @@ struct Sender<'a> {
     key: Option<String>,
     runtime: &'a Runtime,
     tally: Tally,
-    /// The file that is being sent, and what became of it so far.
+    /// Current file and its totals.
     file: Option<(String, Tally)>,
 }
 
-/// What the server says of a body.
+/// Response of the import route.
 #[derive(Deserialize)]
-struct Imported {
+struct ImportResponse {
     #[serde(flatten)]
     tally: Tally,
-    complaints: Vec<Told>,
+    complaints: Vec<RemoteDiagnostic>,
     complaint_count: u64,
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct RemoteDiagnostic {
     line: u64,
     text: String,
     is_loss: bool,
 }
 
 impl Sender<'_> {
-    fn batch(
+    fn send(
         &mut self,
         batch: &Batch,
-        complaints: &mut Complaints,
+        diagnostics: &mut Diagnostics,
         out: &mut Out,
     ) -> io::Result<()> {
-        let mut pieces = batch.pieces.as_slice();
-        while let Some((first, _)) = pieces.split_first() {
-            let (together, rest) = pieces.split_at(together(batch, pieces));
-            pieces = rest;
+        let mut chunks = batch.chunks.as_slice();
+        while let Some((first, _)) = chunks.split_first() {
+            let (group, rest) = chunks.split_at(group_len(batch, chunks));
+            chunks = rest;
             let mut bytes = Vec::new();
-            for (at, piece) in together.iter().enumerate() {
+            for (at, chunk) in group.iter().enumerate() {
                 if at > 0 && !bytes.ends_with(b"\n") {
                     bytes.push(b'\n');
                 }
-                bytes.extend_from_slice(batch.bytes(piece));
+                bytes.extend_from_slice(batch.bytes(chunk));
             }
-            self.body(first, &bytes, complaints, out)?;
+            self.post(first, &bytes, diagnostics, out)?;
         }
         Ok(())
     }
 
-    fn body(
+    fn post(
         &mut self,
-        first: &Piece,
+        first: &Chunk,
         bytes: &[u8],
-        complaints: &mut Complaints,
+        diagnostics: &mut Diagnostics,
         out: &mut Out,
     ) -> io::Result<()> {
         let name = &first.source.name;
@@ -102,47 +102,47 @@ impl Sender<'_> {
         packed.write_all(bytes)?;
         let (path, packed) = (self.path(first), packed.finish()?);
         let sent = ask::post_gzip(self.url, &path, self.key.as_deref(), packed);
-        let said = match self.runtime.block_on(sent) {
-            Ok(said) => said,
-            Err(AskError::Refused { status: TOO_LARGE, said }) => {
-                let advice = "raise `max_body_bytes` there, or stop it and import without `--url`";
-                complaints
-                    .path(&format!("{name}: the server does not take it: {said}; {advice}"), out);
+        let response = match self.runtime.block_on(sent) {
+            Ok(response) => response,
+            Err(AskError::Refused { status: PAYLOAD_TOO_LARGE, said }) => {
+                let advice = "raise its `max_body_bytes`, or stop it and import without `--url`";
+                let text = format!("{name}: the server rejected it: {said}; {advice}");
+                diagnostics.bad_path(&text, out);
                 return Ok(());
             }
             Err(error) => return Err(io::Error::other(error)),
         };
-        let said: Imported = serde_json::from_value(said)?;
-        for told in &said.complaints {
-            let text = format!("{name}:{}: {}", told.line, harmless(&told.text));
-            if told.is_loss { complaints.line(&text, out) } else { out.warning(&text) }
+        let response: ImportResponse = serde_json::from_value(response)?;
+        for found in &response.complaints {
+            let text = format!("{name}:{}: {}", found.line, escape_control(&found.text));
+            if found.is_loss { diagnostics.bad_line(&text, out) } else { out.warning(&text) }
         }
-        let untold = said.complaint_count.saturating_sub(said.complaints.len() as u64);
-        if untold > 0 {
-            out.warning(&format!("{name}: {} like these", counted(untold, "more complaint")));
+        let hidden = response.complaint_count.saturating_sub(response.complaints.len() as u64);
+        if hidden > 0 {
+            out.warning(&format!("{name}: {} not shown", counted(hidden, "more diagnostic")));
         }
-        self.tally = self.tally.and(said.tally);
+        self.tally = self.tally.and(response.tally);
         if let Some((_, tally)) = &mut self.file {
-            *tally = tally.and(said.tally);
+            *tally = tally.and(response.tally);
         }
         Ok(())
     }
 
-    fn path(&self, first: &Piece) -> String {
-        let written = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    fn path(&self, first: &Chunk) -> String {
+        let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
         let stdin = first.source.stem();
         let file = if first.source.is_stdin() { stdin } else { &first.source.name };
         let line = first.line().map(|line| format!("&line={line}")).unwrap_or_default();
         format!(
             "/v1/monitor/import?format={}&file={}&org_id={}&project_id={}{line}",
             first.importer.id,
-            written(file),
-            written(&self.args.org),
-            written(&self.args.project)
+            encoded(file),
+            encoded(&self.args.org),
+            encoded(&self.args.project)
         )
     }
 
-    /// Tells what became of a file.
+    /// Reports the totals of the current file.
     fn close_file(&mut self, out: &mut Out) {
         if let Some((name, tally)) = self.file.take().filter(|(_, tally)| tally.runs > 0) {
             let (runs, steps) = (counted(tally.runs, "run"), counted(tally.steps, "step"));
@@ -151,16 +151,16 @@ impl Sender<'_> {
     }
 }
 
-/// How many pieces, from the first on, go into one body: consecutive lines of one file, or a file alone.
-fn together(batch: &Batch, pieces: &[Piece]) -> usize {
+/// Returns the number of chunks for one request: consecutive lines of one file, or one whole file.
+fn group_len(batch: &Batch, chunks: &[Chunk]) -> usize {
     let mut bytes = 0;
-    let follows = |pair: &[Piece]| {
+    let follows = |pair: &[Chunk]| {
         let next = pair[0].line().map(|line| line + 1);
         next.is_some() && next == pair[1].line() && pair[0].source.name == pair[1].source.name
     };
-    let fits = |pair: &&[Piece]| {
+    let fits = |pair: &&[Chunk]| {
         bytes += batch.bytes(&pair[0]).len();
-        follows(pair) && bytes + batch.bytes(&pair[1]).len() <= LINES_BYTES_MAX
+        follows(pair) && bytes + batch.bytes(&pair[1]).len() <= MAX_BODY_BYTES
     };
-    1 + pieces.windows(2).take_while(fits).count()
+    1 + chunks.windows(2).take_while(fits).count()
 }

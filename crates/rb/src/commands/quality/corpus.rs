@@ -9,8 +9,8 @@ use rb_quality::corpus::{LabelledRun, LabelledStep, Outcome, OwnedStep, Task};
 use rb_wire::transcripts::{Complaint, Run, RunInput, RunStep};
 use serde_json::Value;
 
-use crate::input::{Batch, Complaints, Piece, Reading};
-use crate::out::{Out, counted};
+use crate::input::{Batch, Chunk, Diagnostics, Reading};
+use crate::ui::{Out, counted};
 
 /// Everything that could be read.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ pub(super) fn read(paths: &[PathBuf], out: &mut Out) -> anyhow::Result<(Corpus, 
         corpus.take(batch, complaints, out);
         io::Result::Ok(())
     })?;
-    let lost = reading.complaints.any_loss();
+    let lost = reading.diagnostics.any_loss();
     reading.finish()?;
     for (word, runs) in &corpus.other_outcomes {
         out.warning(&format!(
@@ -47,16 +47,19 @@ pub(super) fn read(paths: &[PathBuf], out: &mut Out) -> anyhow::Result<(Corpus, 
 type Page = (Vec<(LabelledRun, Option<String>)>, Vec<Complaint>);
 
 impl Corpus {
-    fn take(&mut self, batch: &Batch, complaints: &mut Complaints, out: &mut Out) {
-        let page = |piece: &Piece| -> Page {
+    fn take(&mut self, batch: &Batch, complaints: &mut Diagnostics, out: &mut Out) {
+        let page = |piece: &Chunk| -> Page {
             let (runs, complaints) = (piece.importer.parse)(batch.bytes(piece));
             let count = runs.len();
             let runs = runs.into_iter().enumerate();
-            (runs.map(|(at, run)| labelled(run, || piece.place(at, count))).collect(), complaints)
+            (
+                runs.map(|(at, run)| labelled(run, || piece.location(at, count))).collect(),
+                complaints,
+            )
         };
-        let pages: Vec<Page> = batch.pieces.par_iter().map(page).collect();
-        for (piece, (runs, troubles)) in batch.pieces.iter().zip(pages) {
-            complaints.of_piece(piece, &troubles, out);
+        let pages: Vec<Page> = batch.chunks.par_iter().map(page).collect();
+        for (piece, (runs, troubles)) in batch.chunks.iter().zip(pages) {
+            complaints.report_chunk(piece, &troubles, out);
             for (run, other_outcome) in runs {
                 if let Some(word) = other_outcome {
                     *self.other_outcomes.entry(word).or_default() += 1;
@@ -66,7 +69,7 @@ impl Corpus {
         }
     }
 
-    fn push(&mut self, mut run: LabelledRun, piece: &Piece) {
+    fn push(&mut self, mut run: LabelledRun, piece: &Chunk) {
         if run.steps.is_empty() {
             self.empty_runs += 1;
             return;

@@ -2,6 +2,8 @@
 //!
 //! Reads everything, hands it to the measuring room and shows what comes back.
 
+/// Arguments.
+mod args;
 /// From recorded runs to labelled ones.
 mod corpus;
 
@@ -19,10 +21,11 @@ use rb_quality::report::table::{Detail, Tone, table};
 use rb_quality::report::{Report, html, json, per_monitor};
 use rb_quality::splice::{Spliced, splice_all};
 
+pub(crate) use self::args::QualityArgs;
 use self::corpus::Corpus;
-use crate::cli::{QualityArgs, SuiteArg};
+use crate::engine_args::SuiteArg;
 use crate::exit::Exit;
-use crate::out::{BOLD, DIM, GREEN, Out, RED, Work, counted, harmless, short};
+use crate::ui::{BOLD, DIM, GREEN, Out, RED, Work, counted, escape_control, short};
 
 pub(crate) fn run(args: &QualityArgs, out: &mut Out) -> anyhow::Result<Exit> {
     let (corpus, lost) = corpus::read(&args.paths, out)?;
@@ -119,7 +122,7 @@ fn report(corpus: &Corpus, args: &QualityArgs, options: &Options) -> anyhow::Res
 
 /// Names of sets and judges come from outside.
 fn paint(tone: Tone, text: &str) -> String {
-    let text = harmless(text);
+    let text = escape_control(text);
     match tone {
         Tone::Plain => text.into_owned(),
         Tone::Title => format!("{BOLD}{text}{BOLD:#}"),
@@ -139,8 +142,8 @@ fn plants(corpus: &Corpus, options: &Options) -> anyhow::Result<String> {
     let mut text = String::new();
     for plant in plants.iter().filter(|plant| options.shown.holds(&plant.run)) {
         let Spliced { run, kind, variant, start, changed_from } = plant;
-        let name = harmless(&run.id);
-        let set = harmless(&run.set);
+        let name = escape_control(&run.id);
+        let set = escape_control(&run.set);
         writeln!(
             text,
             "{BOLD}{} ({variant}){BOLD:#} at step {start} of {}: {set} {name}",

@@ -1,4 +1,4 @@
-//! The child: what its environment says, how signals reach it, and how its end becomes ours.
+//! The child process: environment, forwarded signals, exit code.
 
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal as _;
@@ -11,21 +11,24 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// The name under which Codex finds the gateway.
+/// Provider name in the Codex configuration.
 const CODEX_PROVIDER: &str = "reasonblocks";
 
-/// Where a child finds the gateway.
+/// Gateway addresses for the child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Addresses {
     pub(super) anthropic: String,
     pub(super) openai: String,
-    /// The key of the gateway, where it asks for one.
+    /// API key if the gateway requires one.
     pub(super) key: Option<String>,
 }
 
 impl Addresses {
-    /// What the child's environment gets; nobody else's.
-    pub(super) fn environment(&self, headers_before: Option<&str>) -> Vec<(&'static str, String)> {
+    /// Returns the variables to set for the child.
+    pub(super) fn environment(
+        &self,
+        existing_headers: Option<&str>,
+    ) -> Vec<(&'static str, String)> {
         let mut set = vec![
             ("ANTHROPIC_BASE_URL", self.anthropic.clone()),
             ("ANTHROPIC_API_BASE", self.anthropic.clone()),
@@ -33,17 +36,18 @@ impl Addresses {
             ("OPENAI_API_BASE", self.openai.clone()),
         ];
         if let Some(key) = &self.key {
-            let mine = format!("x-reasonblocks-key: {key}");
-            let headers = headers_before.filter(|before| !before.is_empty());
-            let headers =
-                headers.map_or_else(|| mine.clone(), |before| format!("{before}\n{mine}"));
+            let header = format!("x-reasonblocks-key: {key}");
+            let headers = match existing_headers {
+                None | Some("") => header,
+                Some(existing) => format!("{existing}\n{header}"),
+            };
             set.push(("ANTHROPIC_CUSTOM_HEADERS", headers));
             set.push((KEY_VARIABLE, key.clone()));
         }
         set
     }
 
-    /// The arguments of the child: Codex heeds no variable, so its provider entry is laid on top of its own settings.
+    /// Returns the arguments of the child. Codex reads no variable, so its provider entry is passed as `-c` settings.
     pub(super) fn arguments(&self, program: &OsStr, given: &[OsString]) -> Vec<OsString> {
         if !is_codex(program) {
             return given.to_vec();
@@ -70,37 +74,36 @@ impl Addresses {
     }
 }
 
-/// Where Codex reads the gateway's key from.
+/// Variable from which Codex reads the key of the gateway.
 const KEY_VARIABLE: &str = "REASONBLOCKS_API_KEY";
 
-/// Whether the command is Codex, by its file name.
+/// Returns whether the command is Codex, by its file name.
 pub(super) fn is_codex(program: &OsStr) -> bool {
     Path::new(program).file_name().is_some_and(|name| name == "codex")
 }
 
-/// Runs a command to its end, passing signals on.
-pub(super) async fn to_its_end(mut command: Command) -> Result<ExitStatus> {
-    let mut signals = signals()?; // before the child is there, so that none is missed
-    let mut child = command.spawn().context("the command cannot be started")?;
+/// Runs a command to its end and forwards signals to it.
+pub(super) async fn run(mut command: Command) -> Result<ExitStatus> {
+    let mut signals = signals()?; // before the child starts, so that none is lost
+    let mut child = command.spawn().context("cannot start the command")?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let mut ended = tokio::task::spawn_blocking(move || child.wait());
+    let mut exit = tokio::task::spawn_blocking(move || child.wait());
     loop {
         tokio::select! {
-            status = &mut ended => return Ok(status??),
+            status = &mut exit => return Ok(status??),
             Some(signal) = signals.recv() => {
                 if let Some(pid) = pid {
-                    // The child may have ended in this moment; then there is nobody to tell.
-                    let _ = kill_process(pid, signal);
+                    let _ = kill_process(pid, signal); // fails if the child has just exited
                 }
             }
         }
     }
 }
 
-/// The signals that are passed on. What a terminal sends reaches the child by itself, and must not reach it twice.
+/// Returns the signals to forward. A terminal sends its signals to the child directly, so they are not repeated.
 fn signals() -> Result<mpsc::Receiver<Signal>> {
     let has_terminal = std::io::stdin().is_terminal();
-    let (told, heard) = mpsc::channel(16);
+    let (sender, receiver) = mpsc::channel(16);
     let all = [
         (SignalKind::interrupt(), Signal::INT, !has_terminal),
         (SignalKind::quit(), Signal::QUIT, !has_terminal),
@@ -109,25 +112,35 @@ fn signals() -> Result<mpsc::Receiver<Signal>> {
         (SignalKind::user_defined1(), Signal::USR1, true),
         (SignalKind::user_defined2(), Signal::USR2, true),
     ];
-    for (kind, passed, is_passed) in all {
-        // Even a signal that is not passed on is caught: the summary comes after the child's end.
-        let mut coming = signal(kind).context("signals cannot be caught")?;
-        let told = told.clone();
+    for (kind, forwarded, is_forwarded) in all {
+        // Signals that are not forwarded are caught as well, because the summary follows the exit of the child.
+        let mut incoming = signal(kind).context("cannot install a signal handler")?;
+        let sender = sender.clone();
         tokio::spawn(async move {
-            while coming.recv().await.is_some() {
-                if is_passed && told.send(passed).await.is_err() {
+            while incoming.recv().await.is_some() {
+                if is_forwarded && sender.send(forwarded).await.is_err() {
                     return;
                 }
             }
         });
     }
-    Ok(heard)
+    Ok(receiver)
 }
 
-/// The exit code that says how a child ended, as shells have it.
+/// Returns the exit code as a shell reports it: 128 plus the number of a fatal signal.
 pub(super) fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     u8::try_from(code).unwrap_or(1)
+}
+
+/// Returns the outcome to record. Exit code 0 is `completed`, not `success`: agents exit with 0 when they give up.
+pub(super) fn outcome(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => "completed".to_owned(),
+        (Some(code), _) => format!("failure: exit code {code}"),
+        (None, Some(signal)) => format!("failure: signal {signal}"),
+        (None, None) => "unknown".to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -155,12 +168,12 @@ mod tests {
         let keyed = addresses(Some("k")).arguments(OsStr::new("codex"), &given);
         assert!(
             keyed.iter().all(|argument| !argument.to_string_lossy().contains("\"k\"")),
-            "no secret in a list of processes"
+            "the process list must not contain the key"
         );
     }
 
     #[test]
-    fn headers_that_were_set_stay() {
+    fn existing_headers_are_kept() {
         let find = |set: Vec<(&str, String)>| {
             set.into_iter()
                 .find(|(name, _)| *name == "ANTHROPIC_CUSTOM_HEADERS")
@@ -173,9 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn an_end_by_a_signal_has_a_code() {
-        for (raw, code) in [(0, 0), (7 << 8, 7), (15, 143)] {
-            assert_eq!(exit_code(ExitStatus::from_raw(raw)), code);
+    fn exit_statuses_have_a_code_and_an_outcome() {
+        for (raw, code, expected) in [
+            (0, 0, "completed"),
+            (7 << 8, 7, "failure: exit code 7"),
+            (15, 143, "failure: signal 15"),
+        ] {
+            let status = ExitStatus::from_raw(raw);
+            assert_eq!((exit_code(status), outcome(status).as_str()), (code, expected));
         }
     }
 }

@@ -1,180 +1,170 @@
-//! What is told at the end: steps, what fired, what was said, tokens, cost, and where to look.
+//! Summary on standard error after the child has exited: steps, alarms, guidance, tokens, cost and where to look.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rb_store::{RunRow, StepRow};
-use serde_json::Value;
+use serde::Deserialize;
 
-use crate::out::{BOLD, DIM, YELLOW, counted, grouped, harmless, short};
+use crate::engine_args::split_fired;
+use crate::ui::{BOLD, DIM, YELLOW, counted, escape_control, grouped, short};
 
-const SAID_CHARS_MAX: usize = 160;
-/// Of one run, so much is told of what was said.
-const SAID_MAX: usize = 5;
-const RUNS_MAX: usize = 10;
+const MAX_GUIDANCE_CHARS: usize = 160;
+/// Maximum number of guidance texts shown per run.
+const MAX_GUIDANCE: usize = 5;
+const MAX_RUNS: usize = 10;
 
-/// One run, as it is told at the end.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Ran {
-    pub(super) run_id: String,
-    pub(super) model: String,
-    /// Nothing was changed; what would have been said is told as such.
-    pub(super) is_observed: bool,
-    pub(super) steps: u64,
-    pub(super) fired: BTreeMap<String, u64>,
-    /// Standing rules of the library that were told.
-    pub(super) rules: u64,
-    /// On which step, and what.
-    pub(super) said: Vec<(u64, String)>,
-    pub(super) tokens: u64,
-    pub(super) cache_read: u64,
-    pub(super) cost_usd: f64,
+/// A run with its steps, as the API returns it.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct FinishedRun {
+    run_id: String,
+    model: String,
+    metadata: Metadata,
+    steps: Vec<FinishedStep>,
 }
 
-impl Ran {
-    /// A run and those of its steps that belong to this command.
-    pub(super) fn of_rows(run: &RunRow, steps: &[StepRow]) -> Self {
-        let mode = run.metadata.get("mode");
-        let mut ran = Self::new(&run.run.run_id, &run.model, mode);
-        for step in steps {
-            ran.steps += 1;
-            ran.tokens += step.tokens.total;
-            ran.cache_read += step.tokens.cache_read;
-            ran.cost_usd += step.cost_usd;
-            for monitor in &step.fired {
-                *ran.fired.entry(monitor.clone()).or_default() += 1;
-            }
-            ran.hear(step.step_index.into(), &step.injections, &step.intervention_texts);
-        }
-        ran
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    mode: String,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct FinishedStep {
+    step_index: u64,
+    tokens: u64,
+    cache_read_tokens: u64,
+    cost_usd: f64,
+    fired: Vec<String>,
+    injections: Vec<String>,
+    intervention_texts: Vec<String>,
+}
+
+impl FinishedRun {
+    pub(super) fn from_rows(run: RunRow, steps: Vec<StepRow>) -> Self {
+        let mode = run.metadata.get("mode").and_then(|mode| mode.as_str());
+        let metadata = Metadata { mode: mode.unwrap_or_default().to_owned() };
+        let steps = steps.into_iter().map(|step| FinishedStep {
+            step_index: step.step_index.into(),
+            tokens: step.tokens.total,
+            cache_read_tokens: step.tokens.cache_read,
+            cost_usd: step.cost_usd,
+            fired: step.fired,
+            injections: step.injections,
+            intervention_texts: step.intervention_texts,
+        });
+        Self { run_id: run.run.run_id, model: run.model, metadata, steps: steps.collect() }
     }
 
-    /// The same from a server's answer.
-    pub(super) fn of_json(run: &Value) -> Self {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-        let mut ran =
-            Self::new(&text(&run["run_id"]), &text(&run["model"]), run["metadata"].get("mode"));
-        for step in &list(&run["steps"]) {
-            ran.steps += 1;
-            ran.tokens += step["tokens"].as_u64().unwrap_or_default();
-            ran.cache_read += step["cache_read_tokens"].as_u64().unwrap_or_default();
-            ran.cost_usd += step["cost_usd"].as_f64().unwrap_or_default();
-            for monitor in &list(&step["fired"]) {
-                *ran.fired.entry(text(monitor)).or_default() += 1;
-            }
-            let at = step["step_index"].as_u64().unwrap_or_default();
-            let texts = |name: &str| list(&step[name]).iter().map(text).collect::<Vec<String>>();
-            ran.hear(at, &texts("injections"), &texts("intervention_texts"));
-        }
-        ran
+    fn tokens(&self) -> u64 {
+        self.steps.iter().map(|step| step.tokens).sum()
     }
 
-    /// Takes what was said on a step: patterns by their names, advice in full. Standing rules are only counted.
-    fn hear(&mut self, step: u64, patterns: &[String], advice: &[String]) {
-        self.rules += patterns.iter().filter(|name| name.starts_with("[e3:")).count() as u64;
-        let found =
-            patterns.iter().filter(|name| name.starts_with("[e1:") || name.starts_with("[e2:"));
-        self.said.extend(found.chain(advice).map(|text| (step, text.clone())));
+    fn cost_usd(&self) -> f64 {
+        self.steps.iter().map(|step| step.cost_usd).sum()
     }
 
-    fn new(run_id: &str, model: &str, mode: Option<&Value>) -> Self {
-        Self {
-            run_id: run_id.to_owned(),
-            model: model.to_owned(),
-            is_observed: mode.is_some_and(|mode| mode == "observe"),
-            ..Self::default()
+    /// Returns the guidance by step: patterns by name, advice in full.
+    fn guidance(&self) -> Vec<(u64, &str)> {
+        let mut all = Vec::new();
+        for step in &self.steps {
+            let is_pattern = |name: &&String| name.starts_with("[e1:") || name.starts_with("[e2:");
+            let patterns = step.injections.iter().filter(is_pattern);
+            let texts = patterns.chain(&step.intervention_texts);
+            all.extend(texts.map(|text| (step.step_index, text.as_str())));
         }
+        all
+    }
+
+    /// Returns the number of standing rules that were injected.
+    fn rules(&self) -> u64 {
+        let injections = self.steps.iter().flat_map(|step| &step.injections);
+        injections.filter(|name| name.starts_with("[e3:")).count() as u64
     }
 }
 
-/// Where to look at a run later.
-pub(super) enum Look<'a> {
-    /// A server that stays up.
-    There(&'a str),
-    /// In the data folder, once a server is started on it.
-    Later,
+/// Commands and addresses that show a run later.
+pub(super) struct Links<'a> {
+    /// Base URL of the dashboard.
+    pub(super) dashboard: &'a str,
+    /// `rb show` with the options of the data directory; `None` if the data is on another server.
+    pub(super) show: Option<&'a str>,
 }
 
-/// The whole summary.
-pub(super) fn summary(runs: &[Ran], look: &Look<'_>) -> String {
+pub(super) fn summary(runs: &[FinishedRun], links: &Links<'_>) -> String {
     let mut text = format!("\n{BOLD}ReasonBlocks{BOLD:#}  ");
     if runs.is_empty() {
-        text.push_str("no call came through the gateway\n");
+        text.push_str("no call passed through the gateway\n");
         return text;
     }
-    let tokens: u64 = runs.iter().map(|run| run.tokens).sum();
-    let cached: u64 = runs.iter().map(|run| run.cache_read).sum();
-    let steps: u64 = runs.iter().map(|run| run.steps).sum();
-    let cost: f64 = runs.iter().map(|run| run.cost_usd).sum();
+    let steps = runs.iter().flat_map(|run| &run.steps);
+    let cached: u64 = steps.clone().map(|step| step.cache_read_tokens).sum();
     let _ = writeln!(
         text,
-        "{}, {}, {} ({} from the cache), ${cost:.4}",
+        "{}, {}, {} ({} from the cache), ${:.4}",
         counted(runs.len() as u64, "run"),
-        counted(steps, "step"),
-        counted(tokens, "token"),
-        grouped(cached)
+        counted(steps.count() as u64, "step"),
+        counted(runs.iter().map(FinishedRun::tokens).sum(), "token"),
+        grouped(cached),
+        runs.iter().map(FinishedRun::cost_usd).sum::<f64>(),
     );
-    for run in runs.iter().take(RUNS_MAX) {
-        text.push_str(&lines(run, look));
+    for run in runs.iter().take(MAX_RUNS) {
+        text.push_str(&lines(run, links));
     }
-    if runs.len() > RUNS_MAX {
-        let _ = writeln!(text, "  and {}", counted((runs.len() - RUNS_MAX) as u64, "more run"));
+    if runs.len() > MAX_RUNS {
+        let _ = writeln!(text, "  and {}", counted((runs.len() - MAX_RUNS) as u64, "more run"));
     }
-    if matches!(look, Look::Later) {
-        let _ = writeln!(
-            text,
-            "  {DIM}`rb serve` on the same data folder answers these addresses{DIM:#}"
-        );
+    if links.show.is_some() {
+        let _ =
+            writeln!(text, "  {DIM}the pages need `rb serve` on the same data directory{DIM:#}");
     }
     text
 }
 
-fn lines(run: &Ran, look: &Look<'_>) -> String {
+fn lines(run: &FinishedRun, links: &Links<'_>) -> String {
     let mut text = format!(
         "  {BOLD}{}{BOLD:#}  {}  {}, {}, ${:.4}\n",
         short(&run.run_id, 80),
         short(&run.model, 40),
-        counted(run.steps, "step"),
-        counted(run.tokens, "token"),
-        run.cost_usd
+        counted(run.steps.len() as u64, "step"),
+        counted(run.tokens(), "token"),
+        run.cost_usd(),
     );
-    if run.fired.is_empty() {
-        text.push_str("    nothing fired\n");
+    let mut fired = BTreeMap::<String, u64>::new();
+    for monitor in run.steps.iter().flat_map(|step| &step.fired) {
+        *fired.entry(monitor.clone()).or_default() += 1;
+    }
+    let (headlines, signals) = split_fired(&fired);
+    if headlines.is_empty() {
+        text.push_str("    no alarm\n");
     } else {
-        let fired: Vec<String> = run
-            .fired
-            .iter()
-            .map(|(monitor, count)| format!("{} ×{count}", harmless(monitor)))
-            .collect();
-        let _ = writeln!(text, "    fired  {}", fired.join(", "));
+        let _ = writeln!(text, "    fired  {}", escape_control(&headlines.join(", ")));
     }
-    let word = if run.is_observed { "would have said" } else { "said" };
-    if run.rules > 0 {
-        let _ =
-            writeln!(text, "    {word}  {} of the library", counted(run.rules, "standing rule"));
+    if !signals.is_empty() {
+        let _ = writeln!(text, "    {DIM}signals  {}{DIM:#}", escape_control(&signals.join(", ")));
     }
-    for (step, said) in run.said.iter().take(SAID_MAX) {
-        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        let _ = writeln!(
-            text,
-            "    {YELLOW}{word}{YELLOW:#}  step {step}: {}",
-            short(&said, SAID_CHARS_MAX)
-        );
+    let word = if run.metadata.mode == "observe" { "would have sent" } else { "sent" };
+    if run.rules() > 0 {
+        let _ = writeln!(text, "    {word}  {}", counted(run.rules(), "standing rule"));
     }
-    if run.said.len() > SAID_MAX {
-        let _ =
-            writeln!(text, "    and {}", counted((run.said.len() - SAID_MAX) as u64, "more time"));
+    let guidance = run.guidance();
+    for (step, words) in guidance.iter().take(MAX_GUIDANCE) {
+        let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = short(&words, MAX_GUIDANCE_CHARS);
+        let _ = writeln!(text, "    {YELLOW}{word}{YELLOW:#}  step {step}: {words}");
     }
-    let path = format!("/v1/monitor/runs/{}", harmless(&run.run_id));
-    match look {
-        Look::There(url) => {
-            let _ = writeln!(text, "    {DIM}{url}{path}{DIM:#}");
-        }
-        Look::Later => {
-            let _ = writeln!(text, "    {DIM}GET {path}{DIM:#}");
-        }
+    if guidance.len() > MAX_GUIDANCE {
+        let more = counted((guidance.len() - MAX_GUIDANCE) as u64, "more time");
+        let _ = writeln!(text, "    and {more}");
     }
+    if let Some(show) = links.show {
+        let _ = writeln!(text, "    {DIM}{show} {}{DIM:#}", escape_control(&run.run_id));
+    }
+    let id = utf8_percent_encode(&run.run_id, NON_ALPHANUMERIC);
+    let _ = writeln!(text, "    {DIM}{}/ui/run?id={id}{DIM:#}", escape_control(links.dashboard));
     text
 }
 
@@ -184,42 +174,49 @@ mod tests {
 
     use super::*;
 
-    fn ran() -> Ran {
-        Ran::of_json(&json!({
-            "run_id": "r1", "model": "m", "metadata": { "mode": "steer" }, "steps": [
+    fn run(mode: &str) -> FinishedRun {
+        let run = json!({
+            "run_id": "r/1", "model": "m", "metadata": { "mode": mode }, "steps": [
                 { "step_index": 0, "tokens": 1200, "cost_usd": 0.5 },
-                { "step_index": 1, "tokens": 300, "cache_read_tokens": 200, "cost_usd": 0.25, "fired": ["semantic_loop"],
-                  "injections": ["[e3:rule]", "[e2:pattern]", "Look"], "intervention_texts": ["Look\nelsewhere.\u{1b}[31m"] },
+                { "step_index": 1, "tokens": 300, "cache_read_tokens": 200, "cost_usd": 0.25,
+                  "fired": ["semantic_loop", "streak"], "injections": ["[e3:rule]", "[e2:pattern]", "Look"],
+                  "intervention_texts": ["Look\nelsewhere.\u{1b}[31m"] },
             ],
-        }))
+        });
+        serde_json::from_value(run).expect("a run")
+    }
+
+    fn plain(runs: &[FinishedRun], show: Option<&str>) -> String {
+        let links = Links { dashboard: "http://host", show };
+        anstream::adapter::strip_str(&summary(runs, &links)).to_string()
     }
 
     #[test]
-    fn a_summary_says_what_happened_and_where_to_look() {
-        let text = anstream::adapter::strip_str(&summary(&[ran()], &Look::There("http://host")))
-            .to_string();
+    fn a_summary_contains_totals_alarms_guidance_and_links() {
         assert_eq!(
-            text,
+            plain(&[run("steer")], Some("rb show")),
             "\nReasonBlocks  1 run, 2 steps, 1,500 tokens (200 from the cache), $0.7500\n  \
-             r1  m  2 steps, 1,500 tokens, $0.7500\n    \
+             r/1  m  2 steps, 1,500 tokens, $0.7500\n    \
              fired  semantic_loop ×1\n    \
-             said  1 standing rule of the library\n    \
-             said  step 1: [e2:pattern]\n    \
-             said  step 1: Look elsewhere.\\u{1b}[31m\n    \
-             http://host/v1/monitor/runs/r1\n"
+             signals  streak ×1\n    \
+             sent  1 standing rule\n    \
+             sent  step 1: [e2:pattern]\n    \
+             sent  step 1: Look elsewhere.\\u{1b}[31m\n    \
+             rb show r/1\n    \
+             http://host/ui/run?id=r%2F1\n  \
+             the pages need `rb serve` on the same data directory\n"
         );
     }
 
     #[test]
-    fn an_observed_run_was_told_nothing() {
-        let run = Ran { is_observed: true, ..ran() };
-        assert!(summary(&[run], &Look::Later).contains("would have said"));
-        assert!(summary(&[], &Look::Later).contains("no call came through"));
+    fn an_observed_run_received_nothing() {
+        assert!(plain(&[run("observe")], None).contains("would have sent"));
+        assert!(plain(&[], None).contains("no call passed through"));
     }
 
     #[test]
-    fn many_runs_are_counted_and_not_all_told() {
-        let text = summary(&vec![ran(); 12], &Look::Later);
+    fn many_runs_are_counted_but_not_all_shown() {
+        let text = plain(&vec![run("steer"); 12], None);
         assert!(text.contains("12 runs, 24 steps") && text.contains("and 2 more runs"), "{text}");
     }
 }

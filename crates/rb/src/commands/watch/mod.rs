@@ -3,12 +3,12 @@
 //! The server's list says which runs there are, its stream tells every step. On a terminal they make a screen; where
 //! there is none, a line a step.
 
-/// What is known of the runs.
-mod board;
 /// What comes in: keys, steps, answers.
-mod feed;
+mod client;
+/// What is known of the runs.
+mod model;
 /// The screen as text.
-mod screen;
+mod render;
 #[cfg(test)]
 mod tests;
 
@@ -16,16 +16,16 @@ use std::io;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use clap::Args;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use rb_server::now_ms;
 
-use self::board::{Board, Told};
-use self::feed::{Feed, News};
-use self::screen::{Detail, Frame};
-use crate::cli::WatchArgs;
+use self::client::{Feed, News};
+use self::model::{Board, Told};
+use self::render::{Detail, Frame};
 use crate::exit::Exit;
-use crate::out::{Out, Terminal, YELLOW, short};
-use crate::settings::Settings;
+use crate::settings::{DataArgs, Settings};
+use crate::ui::{Out, Terminal, YELLOW, short};
 
 /// The screen is drawn at most this often, however much happens.
 const DRAW_EVERY: Duration = Duration::from_millis(50);
@@ -42,6 +42,42 @@ const MOVES: [(KeyCode, isize); 6] = [
     (KeyCode::PageUp, -10),
     (KeyCode::PageDown, 10),
 ];
+
+/// Shows the agents of a running server live.
+///
+/// One line per run: agent, model, number of steps, recent scores, alarms and cost. Enter shows a run in full. If
+/// standard output is not a terminal, every step is a plain line.
+#[derive(Debug, Args)]
+#[command(after_long_help = AFTER_HELP)]
+pub(crate) struct WatchArgs {
+    /// Server to watch; default: `REASONBLOCKS_BASE_URL` or the address in the settings.
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+
+    /// API key; default: `REASONBLOCKS_API_KEY`.
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+
+    /// Print plain lines, even on a terminal.
+    #[arg(long)]
+    plain: bool,
+
+    #[command(flatten)]
+    data: DataArgs,
+}
+
+const AFTER_HELP: &str = "\
+Keys:
+  up, down, k, j   select a run, or scroll
+  enter            show the run in full
+  escape, left     back to the list
+  f                only runs with alarms
+  q, control-C     quit
+
+Examples:
+  rb watch
+  rb watch --url http://build-server:9000 --key rb_live_…
+  rb watch | grep fired";
 
 pub(crate) fn run(args: &WatchArgs, out: &mut Out) -> Result<Exit> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -154,14 +190,14 @@ impl<'a> Watch<'a> {
     fn lines(&mut self, columns: usize, lines: usize, now_ms: i64) -> Vec<String> {
         let trouble = self.trouble.as_deref();
         let frame = Frame { url: self.url, trouble, columns, lines, now_ms };
-        let Some(open) = &mut self.open else { return screen::list(&self.board, &frame) };
+        let Some(open) = &mut self.open else { return render::list(&self.board, &frame) };
         match &open.detail {
             Some(detail) => {
-                let (lines, back_max) = screen::detail(detail, open.back, &frame);
+                let (lines, back_max) = render::detail(detail, open.back, &frame);
                 open.back_max = back_max;
                 lines
             }
-            None => screen::detail(&Detail::default(), 0, &frame).0,
+            None => render::detail(&Detail::default(), 0, &frame).0,
         }
     }
 
@@ -177,7 +213,7 @@ impl<'a> Watch<'a> {
             News::Trouble(why) => self.trouble = Some(why),
             News::Step(told) => self.hear(&told, feed),
             News::Listed(runs) => {
-                self.board.list(runs, now_ms(), feed::time_ms);
+                self.board.list(runs, now_ms(), client::time_ms);
                 for run in self.board.shown().filter(|run| run.lacks_strip()).take(STRIPS_AT_ONCE) {
                     feed.ask_strip(&run.listed);
                 }
@@ -242,7 +278,7 @@ impl<'a> Watch<'a> {
                 News::End => return Ok(()),
                 News::Listening => feed.ask_list(),
                 News::Trouble(why) => out.warning(&why),
-                News::Listed(runs) => self.board.list(runs, now_ms(), feed::time_ms),
+                News::Listed(runs) => self.board.list(runs, now_ms(), client::time_ms),
                 News::Step(told) => {
                     if !self.board.hear(&told, now_ms()) {
                         feed.ask_list();

@@ -21,8 +21,8 @@ fn watch() -> Watch<'static> {
          "started_at": "x", "last_seen_at": "x", "step_count": 1, "fires_by_monitor": {evil: 1}},
     ]);
     let mut watch = Watch::new("http://127.0.0.1:9000");
-    let now_ms = feed::time_ms(NOW).unwrap();
-    watch.board.list(serde_json::from_value(runs).unwrap(), now_ms, feed::time_ms);
+    let now_ms = client::time_ms(NOW).unwrap();
+    watch.board.list(serde_json::from_value(runs).unwrap(), now_ms, client::time_ms);
     for at in 3..40_u32 {
         let told = Told {
             run_id: "r-1".to_owned(),
@@ -39,7 +39,7 @@ fn watch() -> Watch<'static> {
 
 /// The screen without its colours, each line between bars.
 fn drawn(watch: &mut Watch<'_>, columns: usize, lines: usize) -> String {
-    let drawn = watch.lines(columns, lines, feed::time_ms(NOW).unwrap());
+    let drawn = watch.lines(columns, lines, client::time_ms(NOW).unwrap());
     assert!(drawn.len() <= lines, "{} lines", drawn.len());
     let mut text = String::new();
     for line in drawn {

@@ -1,4 +1,4 @@
-//! A verdict for people: a line a run, and for a run in which something fired a strip of all its steps.
+//! Text output of one run: a headline and, if a monitor fired, a sparkline per monitor.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -9,18 +9,17 @@ use rb_engine::monitors::MonitorSpec;
 use rb_engine::policy::fsm::State;
 
 use super::Subject;
-use super::judge::{Fire, Verdict};
-use crate::out::{BOLD, DIM, GREEN, RED, YELLOW, counted, harmless, short};
+use super::assess::{Fire, Verdict};
+use crate::ui::{BOLD, DIM, GREEN, RED, YELLOW, bar, counted, escape_control, short, wrapped};
 
-/// Longer runs are squeezed: several steps share a column.
-const STEPS_SHOWN_MAX: usize = 400;
-const RUN_ID_CHARS_MAX: usize = 80;
-const OUTCOME_CHARS_MAX: usize = 24;
-const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// Number of steps from which several steps share a column.
+const MAX_SINGLE_STEPS: usize = 400;
+const MAX_RUN_ID_CHARS: usize = 80;
+const MAX_OUTCOME_CHARS: usize = 24;
 const COMPOSITE: &str = "composite";
 const STATE: &str = "state";
 
-/// What a person sees of one run, on lines of this many columns.
+/// Formats one run for lines of `width` columns.
 pub(super) fn page(subject: &Subject<'_>, verdict: &Verdict, width: usize) -> String {
     let mut page = headline(subject, verdict);
     if verdict.fires.is_empty() {
@@ -29,33 +28,36 @@ pub(super) fn page(subject: &Subject<'_>, verdict: &Verdict, width: usize) -> St
     let names = verdict.monitors.iter().map(|monitor| monitor.id).chain([COMPOSITE, STATE]);
     let margin = names.map(str::len).max().unwrap_or(0);
     let layout = Layout::of(verdict.steps.len(), margin, width);
-    if layout.steps_a_column > 1 {
-        let squeezed = layout.steps_a_column;
-        let _ = writeln!(page, "  {DIM}{squeezed} steps a column, the worst of them shown{DIM:#}");
+    if layout.steps_per_column > 1 {
+        let squeezed = layout.steps_per_column;
+        let _ =
+            writeln!(page, "  {DIM}{squeezed} steps per column, showing the highest score{DIM:#}");
     }
     let columns: Vec<Range<usize>> = layout.columns(verdict.steps.len()).collect();
-    for block in columns.chunks(layout.columns_a_line) {
-        strip(&mut page, verdict, block, margin);
+    for columns in columns.chunks(layout.columns_per_line) {
+        block(&mut page, verdict, columns, margin);
     }
     for fire in &verdict.fires {
-        let words = wrapped(&fire_in_words(fire), margin + 4, width);
+        let indent = format!("\n{:1$}", "", margin + 4);
+        let words = wrapped(&describe(fire), width.saturating_sub(margin + 4)).join(&indent);
         let _ = writeln!(page, "  {RED}{:<margin$}{RED:#}  {words}", fire.monitor.id);
     }
     page.push('\n');
     page
 }
 
-/// What the letters and bars mean; shown once, at the end.
+/// Explains the letters and bars; printed once, at the end.
 pub(super) fn legend(colored: bool) -> String {
     let letters: Vec<String> =
         State::ALL.iter().map(|state| format!("{} {state}", letter(*state))).collect();
-    let fired = if colored { format!(", {RED}red{RED:#} where it fired") } else { String::new() };
-    format!("· zero, ▁ to █ above{fired}; state: {}\n", letters.join("  "))
+    let fired =
+        if colored { format!(", {RED}red{RED:#} where a monitor fired") } else { String::new() };
+    format!("· zero, ▁ to █ score{fired}; state: {}\n", letters.join("  "))
 }
 
 fn headline(subject: &Subject<'_>, verdict: &Verdict) -> String {
     let (mark, style) = if verdict.fires.is_empty() { ('○', DIM) } else { ('●', RED) };
-    let id = short(subject.run_id, RUN_ID_CHARS_MAX);
+    let id = short(subject.run_id, MAX_RUN_ID_CHARS);
     let mut line = format!("{style}{mark}{style:#} {BOLD}{id}{BOLD:#}");
     if let Some(outcome) = subject.outcome {
         let style = match outcome {
@@ -63,7 +65,7 @@ fn headline(subject: &Subject<'_>, verdict: &Verdict) -> String {
             "failure" => YELLOW,
             _ => Style::new(),
         };
-        let outcome = short(outcome, OUTCOME_CHARS_MAX);
+        let outcome = short(outcome, MAX_OUTCOME_CHARS);
         let _ = write!(line, "  {style}{outcome}{style:#}");
     }
     let steps = u64::try_from(verdict.steps.len()).unwrap_or(u64::MAX);
@@ -80,29 +82,29 @@ fn headline(subject: &Subject<'_>, verdict: &Verdict) -> String {
     line
 }
 
-/// How steps are laid out on lines.
+/// Layout of steps on lines.
 struct Layout {
-    steps_a_column: usize,
-    columns_a_line: usize,
+    steps_per_column: usize,
+    columns_per_line: usize,
 }
 
 impl Layout {
     fn of(steps: usize, margin: usize, width: usize) -> Self {
-        // Tens, so that the ruler of every line begins at a round number.
-        let columns_a_line = (width.saturating_sub(margin + 4) / 10 * 10).max(10);
-        let steps_a_column =
-            if steps > STEPS_SHOWN_MAX { steps.div_ceil(columns_a_line) } else { 1 };
-        Self { steps_a_column, columns_a_line }
+        // A multiple of ten, so that the ruler of every line starts at a round number.
+        let columns_per_line = (width.saturating_sub(margin + 4) / 10 * 10).max(10);
+        let steps_per_column =
+            if steps > MAX_SINGLE_STEPS { steps.div_ceil(columns_per_line) } else { 1 };
+        Self { steps_per_column, columns_per_line }
     }
 
     fn columns(&self, steps: usize) -> impl Iterator<Item = Range<usize>> {
-        let size = self.steps_a_column;
+        let size = self.steps_per_column;
         (0..steps.div_ceil(size)).map(move |at| at * size..((at + 1) * size).min(steps))
     }
 }
 
-/// One line of columns: the ruler, a row a monitor, the composite and the state.
-fn strip(page: &mut String, verdict: &Verdict, columns: &[Range<usize>], margin: usize) {
+/// Appends a block: the ruler, a row per monitor, the composite and the state.
+fn block(page: &mut String, verdict: &Verdict, columns: &[Range<usize>], margin: usize) {
     let _ = writeln!(page, "  {:<margin$}  {DIM}{}{DIM:#}", "", ruler(columns));
     for (at, monitor) in verdict.monitors.iter().enumerate() {
         let cells = columns.iter().map(|steps| {
@@ -129,7 +131,7 @@ fn highest(steps: &Range<usize>, score: impl Fn(usize) -> f64) -> f64 {
     steps.clone().map(score).fold(0.0, f64::max)
 }
 
-/// A name and its cells; neighbours of one style share it.
+/// Appends a name and its cells; adjacent cells of one style share it.
 fn row(page: &mut String, name: &str, margin: usize, cells: impl Iterator<Item = (char, Style)>) {
     let _ = write!(page, "  {name:<margin$}  ");
     let mut current = Style::new();
@@ -143,25 +145,17 @@ fn row(page: &mut String, name: &str, margin: usize, cells: impl Iterator<Item =
     let _ = writeln!(page, "{current:#}");
 }
 
-/// The number of the first step of every tenth column.
+/// Numbers the first step of every tenth column.
 fn ruler(columns: &[Range<usize>]) -> String {
     let mut ruler = String::new();
     for (at, steps) in columns.iter().enumerate().step_by(10) {
         let used = ruler.len();
         if used > 0 && used >= at {
-            continue; // The number before is longer than its ten columns.
+            continue; // The previous number is longer than ten columns.
         }
         let _ = write!(ruler, "{:gap$}{}", "", steps.start, gap = at - used);
     }
     ruler
-}
-
-fn bar(score: f64) -> char {
-    if score <= 0.0 {
-        return '·';
-    }
-    let thresholds = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
-    BARS[thresholds.iter().filter(|threshold| score > **threshold).count()]
 }
 
 fn shade(score: f64) -> Style {
@@ -189,7 +183,7 @@ fn colour(state: State) -> Style {
     }
 }
 
-fn fire_in_words(fire: &Fire) -> String {
+fn describe(fire: &Fire) -> String {
     let Fire { first_step: first, last_step: last, steps, .. } = fire;
     let mut words = match usize::try_from(*steps) {
         Ok(1) => format!("step {first}"),
@@ -197,33 +191,13 @@ fn fire_in_words(fire: &Fire) -> String {
         _ => format!("{} between {first} and {last}", counted(*steps, "step")),
     };
     if let Some(evidence) = &fire.evidence {
-        let _ = write!(words, ": {}", harmless(&seen_in_words(fire.monitor, evidence)));
+        let _ = write!(words, ": {}", escape_control(&observation(fire.monitor, evidence)));
     }
     words
 }
 
-/// The text on lines that end before `width`, all but the first indented.
-fn wrapped(text: &str, indent: usize, width: usize) -> String {
-    let mut lines = String::new();
-    let mut column = indent;
-    for word in text.split(' ') {
-        let len = word.chars().count();
-        if column > indent && column + 1 + len > width {
-            let _ = write!(lines, "\n{:indent$}", "");
-            column = indent;
-        }
-        if column > indent {
-            lines.push(' ');
-            column += 1;
-        }
-        lines.push_str(word);
-        column += len;
-    }
-    lines
-}
-
-/// What was seen, as the monitor itself puts it: its advice says that first, then what to do about it.
-fn seen_in_words(monitor: &MonitorSpec, evidence: &Evidence) -> String {
+/// Returns the first sentence of the monitor's advice, which states the observation.
+fn observation(monitor: &MonitorSpec, evidence: &Evidence) -> String {
     let advice = monitor.advice(evidence);
     let words = advice.split_once(": ").map_or("", |(_speaker, words)| words);
     let ends = words.match_indices(". ").map(|(at, _)| at);

@@ -1,24 +1,23 @@
-//! The total at the end.
+//! Totals over all runs.
 
 use std::fmt::Write as _;
 
 use rb_engine::monitors::ALL;
 
-use super::judge::Verdict;
-use crate::out::{BOLD, DIM, counted, grouped};
+use super::assess::Verdict;
+use crate::ui::{BOLD, DIM, counted, grouped};
 
-/// What was seen so far.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct Summary {
     pub(super) runs: u64,
     pub(super) steps: u64,
-    /// Runs in which something fired.
+    /// Runs in which a monitor fired.
     pub(super) fired_runs: u64,
-    /// In how many runs each monitor of the table fired.
+    /// Number of runs per monitor of the table.
     fired_by: [u64; ALL.len()],
 }
 
-impl Tally {
+impl Summary {
     pub(super) fn of(verdict: &Verdict) -> Self {
         let fired = |id| verdict.fires.iter().any(|fire| fire.monitor.id == id);
         Self {
@@ -38,10 +37,9 @@ impl Tally {
         }
     }
 
-    /// For people.
-    pub(super) fn in_words(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let mut text = format!(
-            "{BOLD}{}{BOLD:#}, {}: something fired in {}{}\n",
+            "{BOLD}{}{BOLD:#}, {}: a monitor fired in {}{}\n",
             counted(self.runs, "run"),
             counted(self.steps, "step"),
             grouped(self.fired_runs),

@@ -2,10 +2,8 @@
 
 use std::collections::VecDeque;
 
-use rb_store::OutcomeClass;
+use rb_store::{OutcomeClass, RUN_IDLE_TIMEOUT_MS};
 use serde::Deserialize;
-
-use crate::commands::runs::SILENT_AFTER_MS;
 
 /// Scores of a run that are kept for its strip.
 const STRIP_MAX: usize = 24;
@@ -65,7 +63,7 @@ impl Watched {
     pub(super) fn doing(&self, now_ms: i64) -> Doing {
         match self.listed.outcome.as_deref() {
             Some(outcome) => Doing::Ended(OutcomeClass::of(Some(outcome))),
-            None if now_ms - self.seen_ms > SILENT_AFTER_MS => Doing::Silent,
+            None if now_ms - self.seen_ms > RUN_IDLE_TIMEOUT_MS => Doing::Silent,
             None => Doing::Running,
         }
     }

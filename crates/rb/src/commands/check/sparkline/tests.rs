@@ -1,13 +1,13 @@
-//! How runs of every length look on paper.
+//! Output of runs of different lengths.
 
 use rb_engine::config::EngineConfig;
 use rb_engine::monitors::SuiteChoice;
 use rb_wire::transcripts::{Run, RunStep};
 
-use super::super::judge::judge;
+use super::super::assess::assess;
 use super::*;
 
-/// A run of so many steps that calls one tool, then two in turns.
+/// Formats a run that calls one tool, then two alternately.
 fn shown(steps: usize, width: usize) -> String {
     let step = |at: usize| RunStep {
         thought: if at.is_multiple_of(3) { "Go on.".into() } else { "".into() },
@@ -16,9 +16,9 @@ fn shown(steps: usize, width: usize) -> String {
     };
     let run = Run { steps: (0..steps).map(step).collect(), ..Run::default() };
     let config = EngineConfig { suite: SuiteChoice::Heuristic, ..EngineConfig::default() };
-    let rules = config.check().expect("good rules");
+    let engine = config.check().expect("valid settings");
     let subject = Subject { run_id: "r", file: "f", line: 1, outcome: None };
-    anstream::adapter::strip_str(&page(&subject, &judge(&run, &rules), width)).to_string()
+    anstream::adapter::strip_str(&page(&subject, &assess(&run, &engine), width)).to_string()
 }
 
 #[test]
@@ -44,13 +44,7 @@ fn long_runs_are_squeezed_into_one_line() {
 }
 
 #[test]
-fn bars_rise_with_the_score() {
-    let scores = [0.0, 0.001, 0.125, 0.126, 0.5, 0.6, 0.875, 0.876, 1.0, f64::NAN];
-    assert_eq!(scores.map(bar).iter().collect::<String>(), "·▁▁▂▄▅▇██▁");
-}
-
-#[test]
-fn numbers_longer_than_their_columns_leave_gaps_in_the_ruler() {
+fn long_numbers_leave_gaps_in_the_ruler() {
     let columns: Vec<Range<usize>> = (0..30).map(|at| at * 1_000_000_000_000..0).collect();
     assert_eq!(ruler(&columns), "0         10000000000000");
 }

@@ -6,8 +6,8 @@ use anstyle::Style;
 use rb_store::{Health, OutcomeClass};
 use serde::Deserialize;
 
-use super::board::{Board, Doing, Listed, Watched};
-use crate::out::{BOLD, DIM, GREEN, RED, YELLOW, counted, fitted, grouped, harmless};
+use super::model::{Board, Doing, Listed, Watched};
+use crate::ui::{BOLD, DIM, GREEN, RED, YELLOW, counted, escape_control, fitted, grouped};
 
 /// From nothing to the worst.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -95,8 +95,8 @@ fn runs(count: usize) -> String {
 }
 
 fn heading(what: &str, frame: &Frame<'_>) -> String {
-    let trouble = frame.trouble.map(|why| format!("  {}", harmless(why))).unwrap_or_default();
-    let whole = format!("rb watch  {}  {what}", harmless(frame.url));
+    let trouble = frame.trouble.map(|why| format!("  {}", escape_control(why))).unwrap_or_default();
+    let whole = format!("rb watch  {}  {what}", escape_control(frame.url));
     let left = fitted(&whole, frame.columns.min(whole.chars().count()));
     let rest = frame.columns.saturating_sub(left.chars().count());
     format!("{BOLD}{left}{BOLD:#}{RED}{}{RED:#}", fitted(&trouble, rest))

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::board::{Listed, RUNS_MAX, Told};
-use super::screen::Detail;
+use super::model::{Listed, RUNS_MAX, Told};
+use super::render::Detail;
 
 /// News that may wait. A screen that is behind skips steps; the list brings them back.
 const WAITING_MAX: usize = 4_096;

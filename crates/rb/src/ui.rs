@@ -1,8 +1,8 @@
-//! The only place that prints: results to standard output, everything else to standard error.
+//! Terminal output: results go to standard output, everything else to standard error.
 //!
-//! Text from transcripts is untrusted; whoever formats it passes it through `harmless` first.
+//! Text from transcripts is untrusted. Callers pass it through [`escape_control`], [`short`] or [`fitted`].
 
-/// The whole screen.
+/// Full-screen mode.
 mod terminal;
 
 use std::borrow::Cow;
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
+use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 
 pub(crate) use rb_view::text::grouped;
@@ -18,23 +19,29 @@ use rb_view::text::is_invisible;
 pub(crate) use terminal::Terminal;
 use unicode_width::UnicodeWidthChar as _;
 
-use crate::cli::Color;
-
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
 pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
 
-/// Where no terminal says how wide it is.
-const WIDTH_DEFAULT: usize = 100;
-const WIDTH_MIN: usize = 40;
+/// Line width if standard output is not a terminal.
+const DEFAULT_WIDTH: usize = 100;
+const MIN_WIDTH: usize = 40;
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The way to the reader.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+pub(crate) enum Color {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// Standard output and standard error with a shared progress bar.
 pub(crate) struct Out {
     stdout: AutoStream<io::Stdout>,
     stderr: AutoStream<io::Stderr>,
-    /// There once something takes long.
     bar: Option<ProgressBar>,
 }
 
@@ -55,19 +62,24 @@ impl Out {
         }
     }
 
-    /// How many columns a line of standard output has.
+    /// Returns the number of columns of standard output.
     pub(crate) fn width() -> usize {
         let terminal = terminal_size::terminal_size_of(io::stdout());
-        let width = terminal.map_or(WIDTH_DEFAULT, |(width, _)| usize::from(width.0));
-        width.max(WIDTH_MIN)
+        let width = terminal.map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0));
+        width.max(MIN_WIDTH)
     }
 
-    /// Whether results are shown in colour.
+    /// Returns whether results are coloured.
     pub(crate) fn is_colored(&self) -> bool {
         self.stdout.current_choice() != ColorChoice::Never
     }
 
-    /// A bar for work that is counted, if somebody is looking; it goes when it is dropped.
+    /// Returns whether log lines on standard error are coloured.
+    pub(crate) fn is_stderr_colored(&self) -> bool {
+        self.stderr.current_choice() != ColorChoice::Never
+    }
+
+    /// Starts a progress bar for counted work; hidden if standard error is not a terminal.
     pub(crate) fn work(what: &'static str) -> Work {
         if !io::stderr().is_terminal() {
             return Work(ProgressBar::hidden());
@@ -81,11 +93,10 @@ impl Out {
         Work(bar)
     }
 
-    /// Shows how far a long piece of work has come, if somebody is looking. Without `total`, nobody
-    /// knows how long it is.
+    /// Shows the number of bytes done on a terminal; `total` is `None` if unknown.
     pub(crate) fn progress(&mut self, done: u64, total: Option<u64>) {
         if self.bar.is_none() && io::stderr().is_terminal() {
-            self.bar = Some(bar(total));
+            self.bar = Some(byte_bar(total));
         }
         if let Some(bar) = &self.bar {
             bar.set_position(done);
@@ -98,50 +109,46 @@ impl Out {
         }
     }
 
-    /// A piece of the result. Styles are taken out where colour is not wanted.
+    /// Writes part of the result. Styles are removed if colour is off.
     pub(crate) fn result(&mut self, text: &str) -> io::Result<()> {
         let stdout = &mut self.stdout;
-        beside(self.bar.as_ref(), || stdout.write_all(text.as_bytes()))
+        suspending(self.bar.as_ref(), || stdout.write_all(text.as_bytes()))
     }
 
-    /// A piece of the result that holds no styles.
+    /// Writes part of the result that contains no styles, without scanning it for them.
     pub(crate) fn plain_result(&mut self, text: &str) -> io::Result<()> {
-        beside(self.bar.as_ref(), || io::stdout().write_all(text.as_bytes()))
+        suspending(self.bar.as_ref(), || io::stdout().write_all(text.as_bytes()))
     }
 
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.stdout.flush()
     }
 
-    /// Something worth knowing beside the result.
     pub(crate) fn note(&mut self, text: &str) {
-        self.say(GREEN, "note", text);
+        self.log(GREEN, "note", text);
     }
 
     pub(crate) fn warning(&mut self, text: &str) {
-        self.say(YELLOW, "warning", text);
+        self.log(YELLOW, "warning", text);
     }
 
     pub(crate) fn error(&mut self, text: &str) {
-        self.say(RED, "error", text);
+        self.log(RED, "error", text);
     }
 
-    /// A text with styles, beside the result.
-    pub(crate) fn aside(&mut self, text: &str) {
+    /// Writes styled text to standard error.
+    pub(crate) fn write_stderr(&mut self, text: &str) {
         let stderr = &mut self.stderr;
-        // Nobody is left to tell if standard error is gone.
-        drop(beside(self.bar.as_ref(), || stderr.write_all(text.as_bytes())));
+        // A failing standard error leaves no place for a report.
+        drop(suspending(self.bar.as_ref(), || stderr.write_all(text.as_bytes())));
     }
 
-    fn say(&mut self, style: Style, word: &str, text: &str) {
-        let line = format!("{style}{word}{style:#}: {}\n", harmless(text));
-        let stderr = &mut self.stderr;
-        // Nobody is left to tell if standard error is gone.
-        drop(beside(self.bar.as_ref(), || stderr.write_all(line.as_bytes())));
+    fn log(&mut self, style: Style, level: &str, text: &str) {
+        self.write_stderr(&format!("{style}{level}{style:#}: {}\n", escape_control(text)));
     }
 }
 
-/// Counted work that somebody may watch, from any thread.
+/// Progress of counted work, shared between threads.
 pub(crate) struct Work(ProgressBar);
 
 impl Work {
@@ -160,15 +167,15 @@ impl Drop for Work {
     }
 }
 
-/// Takes the bar away while something else is written to the same screen.
-fn beside<T>(bar: Option<&ProgressBar>, write: impl FnOnce() -> T) -> T {
+/// Hides the progress bar during a write to the same terminal.
+fn suspending<T>(bar: Option<&ProgressBar>, write: impl FnOnce() -> T) -> T {
     match bar {
         Some(bar) => bar.suspend(write),
         None => write(),
     }
 }
 
-fn bar(total: Option<u64>) -> ProgressBar {
+fn byte_bar(total: Option<u64>) -> ProgressBar {
     let (bar, template) = match total {
         Some(total) => {
             (ProgressBar::new(total), "{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}")
@@ -182,46 +189,44 @@ fn bar(total: Option<u64>) -> ProgressBar {
     bar
 }
 
-/// The text with everything that could move the cursor, colour the screen, reverse the reading
-/// direction or hide written as an escape.
-pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_harmful) {
+/// Escapes characters that move the cursor, change colours, reverse the text direction or are invisible.
+pub(crate) fn escape_control(text: &str) -> Cow<'_, str> {
+    if !text.contains(needs_escape) {
         return Cow::Borrowed(text);
     }
-    let mut shown = String::with_capacity(text.len() + 16);
+    let mut escaped = String::with_capacity(text.len() + 16);
     for c in text.chars() {
         match c {
-            '\n' => shown.push_str("\\n"),
-            '\t' => shown.push_str("\\t"),
-            c if is_harmful(c) => shown.extend(c.escape_unicode()),
-            c => shown.push(c),
+            '\n' => escaped.push_str("\\n"),
+            '\t' => escaped.push_str("\\t"),
+            c if needs_escape(c) => escaped.extend(c.escape_unicode()),
+            c => escaped.push(c),
         }
     }
-    Cow::Owned(shown)
+    Cow::Owned(escaped)
 }
 
-fn is_harmful(c: char) -> bool {
+fn needs_escape(c: char) -> bool {
     matches!(c, '\n' | '\t') || is_invisible(c)
 }
 
-/// At most `max` characters, harmless.
+/// Truncates to `max` characters and escapes the result.
 pub(crate) fn short(text: &str, max: usize) -> String {
     let cut: String = text.chars().take(max + 1).collect();
     if cut.chars().count() <= max {
-        return harmless(&cut).into_owned();
+        return escape_control(&cut).into_owned();
     }
     let kept: String = cut.chars().take(max.saturating_sub(1)).collect();
-    format!("{}…", harmless(&kept))
+    format!("{}…", escape_control(&kept))
 }
 
-/// Exactly `columns` wide on the screen, harmless: cut where it is longer, filled up where it is shorter.
+/// Escapes, then truncates or pads to exactly `columns` terminal columns.
 pub(crate) fn fitted(text: &str, columns: usize) -> String {
     let mut shown = String::with_capacity(columns);
     let mut used = 0;
-    // A character may take several columns, and an escape many; no more are looked at than can be shown.
     for c in text.chars() {
-        let (from, before) = (shown.len(), used);
-        match harmless(c.encode_utf8(&mut [0; 4])) {
+        let (end, used_before) = (shown.len(), used);
+        match escape_control(c.encode_utf8(&mut [0; 4])) {
             Cow::Borrowed(_) => {
                 shown.push(c);
                 used += c.width().unwrap_or_default();
@@ -232,9 +237,9 @@ pub(crate) fn fitted(text: &str, columns: usize) -> String {
             }
         }
         if used > columns {
-            shown.truncate(from);
-            used = before;
-            // The mark of a cut needs a column of its own.
+            shown.truncate(end);
+            used = used_before;
+            // Frees a column for the ellipsis.
             while used + 1 > columns {
                 let Some(last) = shown.pop() else { break };
                 used -= last.width().unwrap_or_default();
@@ -250,7 +255,39 @@ pub(crate) fn fitted(text: &str, columns: usize) -> String {
     shown
 }
 
-/// "1 run", "2 runs", "1,000 runs".
+/// Escapes the text and breaks it between words into lines of at most `width` characters.
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for paragraph in text.lines().filter(|line| !line.trim().is_empty()) {
+        let (mut line, mut used) = (String::new(), 0);
+        for word in paragraph.split_whitespace().map(escape_control) {
+            let len = word.chars().count();
+            if used > 0 && used + 1 + len > width {
+                lines.push(std::mem::take(&mut line));
+                used = 0;
+            }
+            if used > 0 {
+                line.push(' ');
+                used += 1;
+            }
+            line.push_str(&word);
+            used += len;
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+/// Draws a score between 0 and 1 as one character.
+pub(crate) fn bar(score: f64) -> char {
+    if score <= 0.0 {
+        return '·';
+    }
+    let thresholds = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
+    BARS[thresholds.iter().filter(|threshold| score > **threshold).count()]
+}
+
+/// Formats a count with its noun: "1 run", "2 runs", "1,000 runs".
 pub(crate) fn counted(number: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
@@ -260,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_hostile_reaches_the_terminal() {
+    fn control_characters_are_escaped() {
         for (text, shown) in [
             ("plain ünïcode ✓", "plain ünïcode ✓"),
             ("\u{1b}[31mred\u{7}", "\\u{1b}[31mred\\u{7}"),
@@ -269,12 +306,12 @@ mod tests {
             ("\u{202e}gpj.exe\u{2066}", "\\u{202e}gpj.exe\\u{2066}"),
             ("zero\u{200b}width\u{feff}", "zero\\u{200b}width\\u{feff}"),
         ] {
-            assert_eq!(harmless(text), shown);
+            assert_eq!(escape_control(text), shown);
         }
     }
 
     #[test]
-    fn columns_are_exact() {
+    fn fitted_text_has_the_exact_width() {
         for (text, columns, shown) in [
             ("abc", 5, "abc  "),
             ("abcdef", 5, "abcd…"),
@@ -291,9 +328,17 @@ mod tests {
     }
 
     #[test]
-    fn long_names_are_cut_and_numbers_grouped() {
+    fn numbers_and_names_are_formatted() {
         assert_eq!((short("abcdef", 6), short("abcdefg", 6)), ("abcdef".into(), "abcde…".into()));
         assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!((counted(1, "run"), counted(0, "run")), ("1 run".into(), "0 runs".into()));
+        let scores = [0.0, 0.001, 0.125, 0.126, 0.5, 0.6, 0.875, 0.876, 1.0, f64::NAN];
+        assert_eq!(scores.map(bar).iter().collect::<String>(), "·▁▁▂▄▅▇██▁");
+    }
+
+    #[test]
+    fn lines_break_between_words() {
+        assert_eq!(wrapped("one two three\n\nfour", 8), ["one two", "three", "four"]);
+        assert_eq!(wrapped("averyverylongword b", 5), ["averyverylongword", "b"]);
     }
 }
