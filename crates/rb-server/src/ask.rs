@@ -9,7 +9,7 @@ use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE};
 use rb_wire::sse::Framer;
 use serde_json::Value;
 
-use crate::outbound;
+use rb_runtime::http_client;
 
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 /// Reading and judging a long body takes its time.
@@ -46,7 +46,7 @@ pub async fn listen(
     mut each: impl FnMut(&[u8], &[u8]),
 ) -> Result<(), AskError> {
     let silent = |error: &dyn std::error::Error| AskError::Silent(error.to_string());
-    let answer = outbound::client().request(request(url, path, key)?);
+    let answer = http_client::new().request(request(url, path, key)?);
     let answer =
         tokio::time::timeout(ANSWERS_WITHIN, answer).await.map_err(|late| silent(&late))?;
     let answer = answer.map_err(|error| silent(&error))?;
@@ -76,7 +76,7 @@ pub async fn get(url: &str, path: &str, key: Option<&str>) -> Result<Value, AskE
 async fn answer(request: Request<Full<Bytes>>, within: Duration) -> Result<Value, AskError> {
     let answer = async {
         let answer =
-            outbound::client().request(request).await.map_err(|error| error.to_string())?;
+            http_client::new().request(request).await.map_err(|error| error.to_string())?;
         let status = answer.status();
         let body = Limited::new(answer.into_body(), BODY_BYTES_MAX).collect().await;
         Ok::<_, String>((status, body.map_err(|error| error.to_string())?.to_bytes()))

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::export::{ExportConfig, ExportRaw};
 use crate::gateway::{GatewayConfig, Mode};
-use crate::prices::Price;
+use rb_runtime::otlp_export::{ExportConfig, ExportRaw};
+use rb_runtime::prices::Price;
+use rb_runtime::retrieval::embedding_backend::EmbeddingConfig;
 
 /// As the file says it; every field may be left out. The environment and flags are laid on top before the check.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -121,32 +122,10 @@ pub struct Config {
     pub live_runs_max: usize,
     pub live_idle: Duration,
     pub request_timeout: Duration,
-    pub embedding: Embedding,
+    pub embedding: EmbeddingConfig,
     pub prices: BTreeMap<String, Price>,
     pub gateway: GatewayConfig,
     pub export: Option<ExportConfig>,
-}
-
-/// What compares the situations of retrieval.
-#[derive(Clone, PartialEq, Eq)]
-pub enum Embedding {
-    /// The vectors inside the binary.
-    Packed,
-    /// A sentence transformer in this folder.
-    Folder(PathBuf),
-    /// An OpenAI-compatible endpoint.
-    Endpoint { url: String, model: String, key: String },
-}
-
-impl std::fmt::Debug for Embedding {
-    /// The key stays out of logs.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Packed => f.write_str("Packed"),
-            Self::Folder(folder) => write!(f, "Folder({})", folder.display()),
-            Self::Endpoint { url, model, .. } => write!(f, "Endpoint({url}, {model})"),
-        }
-    }
 }
 
 /// A setting that could not work.
@@ -283,7 +262,7 @@ pub const VARIABLES: [Variable; 25] = [
     Variable {
         name: "OTEL_EXPORTER_OTLP_HEADERS",
         about: "headers to send there, as `name=value` with commas between",
-        set: |raw, value| set(&mut raw.export.headers, ExportRaw::read_headers(value)?),
+        set: |raw, value| set(&mut raw.export.headers, ExportRaw::parse_headers(value)?),
     },
     Variable {
         name: "OTEL_EXPORTER_OTLP_PROTOCOL",
@@ -347,14 +326,14 @@ impl RawConfig {
         }
         let has_folder = !self.embedding_model_dir.as_os_str().is_empty();
         let embedding = match (has_folder, self.embedding_url.as_str()) {
-            (true, "") => Embedding::Folder(self.embedding_model_dir),
+            (true, "") => EmbeddingConfig::Folder(self.embedding_model_dir),
             (true, url) => {
                 let wanted = "an address, or `embedding_model_dir`, but not both";
                 return Err(wrong("embedding_url", url.to_owned(), wanted));
             }
-            (false, "") => Embedding::Packed,
+            (false, "") => EmbeddingConfig::Builtin,
             (false, url) if url.starts_with("http://") || url.starts_with("https://") => {
-                Embedding::Endpoint {
+                EmbeddingConfig::Endpoint {
                     url: url.trim_end_matches('/').to_owned(),
                     model: self.embedding_model,
                     key: self.embedding_key,

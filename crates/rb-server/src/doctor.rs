@@ -8,7 +8,7 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
 use hyper::{Method, Request, StatusCode};
 use serde_json::{Value, json};
 
-use crate::outbound::{self, Outbound};
+use rb_runtime::http_client::{self, HttpClient};
 
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 const BODY_BYTES_MAX: usize = 1 << 20;
@@ -47,7 +47,7 @@ impl Finding {
 
 /// Looks at a running server, as a client with this key.
 pub async fn server(url: &str, key: Option<&str>) -> Vec<Finding> {
-    let there = Server { client: outbound::client(), url: url.trim_end_matches('/'), key };
+    let there = Server { client: http_client::new(), url: url.trim_end_matches('/'), key };
     let mut findings = vec![there.is_up().await];
     if findings[0].health == Health::Bad {
         return findings; // nothing else can be said
@@ -102,7 +102,7 @@ fn base_url(base: &str, is_insecure_allowed: bool) -> Finding {
 }
 
 struct Server<'a> {
-    client: Outbound,
+    client: HttpClient,
     url: &'a str,
     key: Option<&'a str>,
 }

@@ -11,9 +11,10 @@ use axum::response::{IntoResponse as _, Response};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
 use crate::app::Shared;
-use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::metrics::{RequestLabels, RouteLabels};
+use crate::extract::Authenticated;
+use rb_runtime::auth::Caller;
+use rb_runtime::metrics::{RequestLabels, RouteLabels};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const REQUEST_ID_CHARS_MAX: usize = 128;
@@ -67,7 +68,7 @@ pub(crate) async fn around(State(app): State<Shared>, request: Request, next: Ne
 /// Finds the caller and takes one from its allowance.
 async fn admit(app: &Shared, request: Request) -> Result<Request, ApiError> {
     let (mut parts, body) = request.into_parts();
-    let caller = Caller::from_request_parts(&mut parts, app).await?;
+    let Authenticated(caller) = Authenticated::from_request_parts(&mut parts, app).await?;
     if !app.rates.allow(&caller) {
         return Err(ApiError::TooManyRequests);
     }

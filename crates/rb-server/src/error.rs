@@ -3,6 +3,9 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use rb_runtime::auth::AuthError;
+use rb_runtime::operator_messages::MessageError;
+use rb_runtime::retrieval::findings_index::RetrievalError;
 use rb_store::StoreError;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -99,6 +102,47 @@ impl From<StoreError> for ApiError {
             }
             StoreError::TooNew { .. } | StoreError::Failed { .. } => {
                 tracing::error!(%error, "the store failed");
+                Self::Internal
+            }
+        }
+    }
+}
+
+impl From<AuthError> for ApiError {
+    fn from(error: AuthError) -> Self {
+        match error {
+            AuthError::MissingKey => Self::Unauthorized(
+                "a key is needed: send `Authorization: Bearer <key>`; `rb keys create` makes one",
+            ),
+            AuthError::UnknownKey => Self::Unauthorized("this key is not known"),
+            AuthError::RevokedKey => Self::Unauthorized("this key was revoked"),
+            AuthError::TimedOut => Self::Unavailable,
+            AuthError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<MessageError> for ApiError {
+    fn from(error: MessageError) -> Self {
+        match error {
+            MessageError::Empty | MessageError::TooLong => {
+                unprocessable(&["body", "text"], error.to_string())
+            }
+            MessageError::QueueFull => Self::Conflict(error.to_string()),
+            MessageError::RateLimited => {
+                Self::TooSoon("this run was spoken to often; wait a moment")
+            }
+            MessageError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<RetrievalError> for ApiError {
+    fn from(error: RetrievalError) -> Self {
+        match error {
+            RetrievalError::Store(error) => error.into(),
+            RetrievalError::Embedding(error) => {
+                tracing::error!(%error, "findings not embedded");
                 Self::Internal
             }
         }

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::app::Shared;
 use crate::connection::Connections;
 use crate::front::Front;
-use crate::{export, nodes, retention};
+use rb_runtime::{cluster, otlp_export, retention};
 
 /// Open requests have this long to finish when the server ends.
 const DRAIN_WITHIN: Duration = Duration::from_secs(20);
@@ -28,14 +28,18 @@ pub async fn serve(
     end: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let connections = Arc::new(Connections::new(Front::new(Shared::clone(&app))));
-    let sweeping = app
-        .config
-        .retention
-        .map(|kept| tokio::spawn(retention::keep_for(Arc::clone(&app.store), kept)).abort_handle());
-    let exporting = export::start(&app);
-    let nodes = tokio::spawn(nodes::keep_in_touch(Shared::clone(&app))).abort_handle();
-    let hands = Arc::clone(&app.hands);
-    let hands = tokio::spawn(async move { hands.keep_looking().await }).abort_handle();
+    let sweeping = app.config.retention.map(|kept| {
+        tokio::spawn(retention::run_expiry(Arc::clone(&app.store), kept)).abort_handle()
+    });
+    let exporting = app.config.export.clone().map(|config| {
+        let (store, counters) = (Arc::clone(&app.store), app.metrics.exported.clone());
+        otlp_export::start(config, store, &app.events, counters)
+    });
+    let nodes =
+        tokio::spawn(cluster::relay_events(Arc::clone(&app.store), Arc::clone(&app.events)))
+            .abort_handle();
+    let messages = Arc::clone(&app.messages);
+    let messages = tokio::spawn(async move { messages.run_refresh().await }).abort_handle();
     let graceful = GracefulShutdown::new();
     let (open, closing) = watch::channel(());
     let mut end = pin!(end);
@@ -61,7 +65,7 @@ pub async fn serve(
         sweeping.abort();
     }
     nodes.abort();
-    hands.abort();
+    messages.abort();
     app.events.close(); // a stream would not end by itself
     if tokio::time::timeout(DRAIN_WITHIN, graceful.shutdown()).await.is_err() {
         tracing::warn!("some requests did not finish in time and were cut off");
@@ -71,7 +75,7 @@ pub async fn serve(
             "the database was away at the end: some of what the gateway saw is not stored"
         );
     }
-    app.patterns.write_uses().await;
+    app.patterns.flush_uses().await;
     if let Some(exporting) = exporting
         && tokio::time::timeout(EXPORT_WITHIN, exporting).await.is_err()
     {

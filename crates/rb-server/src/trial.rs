@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::app::{App, Shared};
 use crate::config::RawConfig;
 use crate::front::Front;
-use crate::keys::{self, Kind};
+use rb_runtime::auth::{self, KeyKind};
 
 /// The operator's key.
 pub(crate) const OPERATOR: &str = "operators-key";
@@ -60,7 +60,7 @@ impl Trial {
         let mut secrets = Vec::new();
         if !raw.static_keys.is_empty() {
             for (org, project) in [("acme", ""), ("acme", "alpha"), ("globex", "")] {
-                let (secret, row) = keys::make(Kind::Test, org, project, "trial").unwrap();
+                let (secret, row) = auth::create_key(KeyKind::Test, org, project, "trial").unwrap();
                 store.apply(vec![Change::PutKey(Box::new(row))]).await.unwrap();
                 secrets.push(secret);
             }

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use rb_engine::analysis::embedding::Embedder;
 use rb_engine::monitors::{Suite, SuiteChoice, find};
-use rb_server::seconded;
+use rb_runtime::retrieval::embedding;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SuiteArg {
@@ -45,8 +45,8 @@ impl EmbeddingArgs {
         let variable = || std::env::var_os("RB_EMBEDDING_MODEL_DIR").filter(|dir| !dir.is_empty());
         let dir = self.embedding_model_dir.clone().or_else(|| variable().map(PathBuf::from));
         match dir {
-            Some(dir) => seconded::confirmed_by(&dir).context("`--embedding-model-dir`"),
-            None => Ok(seconded::packed()),
+            Some(dir) => embedding::with_transformer(&dir).context("`--embedding-model-dir`"),
+            None => Ok(embedding::builtin()),
         }
     }
 }

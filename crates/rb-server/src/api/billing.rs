@@ -11,10 +11,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::Shared;
-use crate::auth::{Caller, ORG_DEFAULT};
-use crate::body::Query;
-use crate::clock::{day_of, iso_day, now_ms};
 use crate::error::{ApiError, ApiResult, Problem, unprocessable};
+use crate::extract::Authenticated;
+use crate::extract::body::Query;
+use rb_runtime::auth::{Caller, DEFAULT_ORG};
+use rb_runtime::clock::{day_of, format_day, now_ms};
 
 /// The longest series.
 const DAYS_MAX: u32 = 365;
@@ -71,7 +72,7 @@ struct MeterDay {
 ))]
 async fn meter(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Query(asked): Query<Asked>,
 ) -> ApiResult<Json<Meter>> {
     if asked.days > DAYS_MAX {
@@ -92,7 +93,7 @@ async fn meter(
         cap,
         over_cap: cap.is_some_and(|cap| used >= cap),
         org_id,
-        month: iso_day(today).chars().take(7).collect(),
+        month: format_day(today).chars().take(7).collect(),
         series: (asked.days > 0).then(|| series(&usage, series_began, today)),
     }))
 }
@@ -101,7 +102,7 @@ async fn meter(
 /// answer about oneself, since a bill must not be mistaken.
 fn org(caller: &Caller, asked: Option<&str>) -> ApiResult<String> {
     let asked = asked.filter(|asked| !asked.is_empty());
-    let org = caller.scope(asked, None).org.unwrap_or_else(|| ORG_DEFAULT.to_owned());
+    let org = caller.scope(asked, None).org.unwrap_or_else(|| DEFAULT_ORG.to_owned());
     if asked.is_some_and(|asked| asked != org) {
         return Err(ApiError::Forbidden("this key belongs to another organisation"));
     }
@@ -118,7 +119,7 @@ fn series(usage: &[UsageDay], first: i64, last: i64) -> Vec<MeterDay> {
     let on = |day| usage.iter().find(|used| used.day == day).copied().unwrap_or_default();
     let entry = |day| {
         let UsageDay { interventions: used, steps, tokens, .. } = on(day);
-        MeterDay { day: iso_day(day), used, steps, tokens }
+        MeterDay { day: format_day(day), used, steps, tokens }
     };
     (first..=last).map(entry).collect()
 }
@@ -131,7 +132,7 @@ mod tests {
     fn a_month_begins_on_its_first_day() {
         // 1970-01-01, 1970-01-31, 1970-02-01, 2024-02-29
         for (day, into) in [(0, 0), (30, 30), (31, 0), (19_782, 28)] {
-            assert_eq!(days_into_month(day), into, "{}", iso_day(day));
+            assert_eq!(days_into_month(day), into, "{}", format_day(day));
         }
     }
 

@@ -25,20 +25,22 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::cut::{Cuts, TASK_CHARS_MAX, TEXT_CHARS_MAX, plain};
+use super::evaluate_request::{self, Settings, StepIn, Steps};
 use crate::app::Shared;
-use crate::auth::Caller;
-use crate::body;
 use crate::error::{ApiError, ApiResult, Problem, unprocessable};
-use crate::judge::{self, Evidence, Suite};
-use crate::library::Wanted;
-use crate::prefix::{Mark, Settings, StepIn, Steps, Trace, Watched};
-use crate::steering;
+use crate::extract::Authenticated;
+use crate::extract::body;
+use rb_runtime::limits::{MAX_TASK_CHARS, MAX_TEXT_CHARS, Truncations, input_text};
+use rb_runtime::retrieval::PatternQuery;
+use rb_runtime::runs::assessment::{self, Evidence, Suite};
+use rb_runtime::runs::trace_cache::{MonitorState, TraceHash};
 
 /// A trace has at most so many steps.
 const STEPS_MAX: usize = 2_000;
 /// So many new steps are judged where the request is answered; more go to a thread of their own.
 const STEPS_INLINE_MAX: usize = 24;
+/// Newest steps whose cached state is looked for.
+const STATES_TRIED: usize = 4;
 /// A composite above this opens the second path.
 const RISKY_ABOVE: f64 = 0.15;
 
@@ -48,7 +50,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
 
 /// A run so far. Everything may be left out.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the request; `prefix` reads it")]
+#[expect(dead_code, reason = "describes the request; `evaluate_request` parses it")]
 struct EvaluateBody {
     /// The model that will read the guidance.
     model: Option<String>,
@@ -117,44 +119,42 @@ struct Judged {
 ))]
 async fn evaluate(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     request: Request,
 ) -> ApiResult<Response> {
     let body = body::read(request.into_body(), app.config.body_bytes_max).await?;
     // A key's organisation owns what is remembered; operators may name any, and the body that names it is part of the key.
     let owner = caller.scope(None, None);
     let owner = format!("{:?}/{:?}", owner.org, owner.project);
-    let blocks = app.prefixes.blocks(&owner, &body);
-    if let Some(reply) = app.prefixes.reply(&blocks) {
+    // A repeated request, such as a retry, gets the same reply.
+    let request = app.trace_cache.extend(app.trace_cache.begin(&owner), &body);
+    if let Some(reply) = app.evaluate_replies.get(&request) {
         return Ok(json(reply));
     }
-    let trace = app.prefixes.read(&owner, &blocks, &body)?;
-    if trace.steps.count() > STEPS_MAX {
-        let what =
-            format!("{} steps are too many: send the newest {STEPS_MAX}", trace.steps.count());
+    let (settings, steps) = evaluate_request::parse(&app.trace_cache, &owner, &body)?;
+    if steps.len() > STEPS_MAX {
+        let what = format!("{} steps are too many: send the newest {STEPS_MAX}", steps.len());
         return Err(unprocessable(&["body", "steps"], what));
     }
-    let Trace { settings, steps } = trace;
-    let (org, project) = caller.home(settings.org_id.as_deref(), settings.project_id.as_deref());
+    let (org, project) =
+        caller.org_and_project(settings.org_id.as_deref(), settings.project_id.as_deref());
     let judged = judged(&app, &org, &project, &settings).await;
-    let whole = || app.prefixes.read_whole(&owner, &body).map(|trace| trace.steps);
-    let (steps, watched, cut) = observed(&app, steps, &judged, whole).await?;
-    let (mut verdict, situation) = verdict(&watched.0);
-    verdict.mark = watched.1.shown();
-    app.prefixes.keep(&blocks, &steps, watched.1);
-    app.prefixes.keep_state(app.prefixes.state_key(&judged.by, watched.1), watched.0);
+    let (state, trace, truncated) = observed(&app, steps, &judged).await?;
+    let (mut verdict, situation) = verdict(&state);
+    verdict.mark = trace.to_cursor();
+    app.trace_cache.insert(app.trace_cache.state_key(&judged.by, trace), state);
     if let Some(situation) = situation {
         let model = settings.model.as_deref().unwrap_or_default();
         speak_by_pattern(&app, &org, model, &situation, &mut verdict).await;
     }
     if let Some(run_id) = settings.run_id.as_deref().filter(|run_id| !run_id.is_empty()) {
         let run = RunKey { org, run_id: run_id.to_owned() };
-        speak_by_hand(&app.hands.take(&run).await.texts(), &mut verdict);
+        speak_by_hand(&app.messages.claim(&run).await.texts(), &mut verdict);
     }
-    verdict.notes = judged.notes.into_iter().chain(cut).collect();
+    verdict.notes = judged.notes.into_iter().chain(truncated).collect();
     // Counted when the client reports the step: the public SDKs call both routes for one step.
     let reply = Bytes::from(serde_json::to_vec(&verdict).map_err(|_| ApiError::Internal)?);
-    app.prefixes.keep_reply(&blocks, reply.clone());
+    app.evaluate_replies.insert(request, reply.clone());
     Ok(json(reply))
 }
 
@@ -195,46 +195,44 @@ async fn judged(app: &Shared, org: &str, project: &str, settings: &Settings) -> 
         }
     };
     let suite = settings.suite.unwrap_or_default();
-    let mut cuts = Cuts::default();
+    let mut cuts = Truncations::default();
     let task = settings.task.clone().or_else(|| told(|row| &row.task));
-    let task = cuts.or_empty("task", task, TASK_CHARS_MAX);
+    let task = cuts.or_empty("task", task, MAX_TASK_CHARS);
     let mut by = format!("{org}\0{project}\0{suite:?}\0{task}\0").into_bytes();
     by.extend(weights.iter().flat_map(f64::to_le_bytes));
-    Judged { rules: judge::rules(&app.embedder, suite, weights), task, by, notes }
+    Judged { rules: assessment::trace_engine(&app.embedder, suite, weights), task, by, notes }
 }
 
-/// The monitors after all steps, with the mark of the steps; and what was cut.
+/// Assesses all steps. Returns the state of the monitors, the hash of the trace, and the names of truncated fields.
 async fn observed(
     app: &Shared,
     steps: Steps,
     judged: &Judged,
-    whole: impl Fn() -> ApiResult<Steps>,
-) -> ApiResult<(Steps, (Watched, Mark), Vec<String>)> {
-    let key = |mark: Mark| app.prefixes.state_key(&judged.by, mark);
-    let (known_count, known) = steps.known;
-    let has_past = known_count > 0 || steps.is_after;
-    let state = if has_past { app.prefixes.take_state(key(known)) } else { None };
-    if steps.is_after && state.is_none() {
+) -> ApiResult<(MonitorState, TraceHash, Vec<String>)> {
+    let key = |trace: TraceHash| app.trace_cache.state_key(&judged.by, trace);
+    let before = if steps.is_continued {
         let what = "what came before `after_mark` is not known here (any more): send the whole run";
-        return Err(ApiError::Conflict(what.to_owned()));
-    }
-    // The steps that were recognised are of use only with the state after them.
-    let steps = if known_count > 0 && state.is_none() { whole()? } else { steps };
-    let state = state.map(|watched| (0, watched));
-    let marks = steps.marks(&app.prefixes);
-    // Bytes may differ where steps do not: a state after some of the new steps will do as well.
-    let state = state.or_else(|| {
-        let places = marks.iter().enumerate().rev();
-        places.take(4).find_map(|(at, mark)| Some((at + 1, app.prefixes.take_state(key(*mark))?)))
-    });
-    let mark = marks.last().copied().unwrap_or(steps.known.1);
-    let (done, watched) =
-        state.unwrap_or_else(|| (0, Watched::new(MonitorSet::new(&judged.rules, &judged.task))));
-    let work = move || {
-        let (watched, notes) = observe_from(&steps, done, watched)?;
-        Ok((steps, (watched, mark), notes))
+        let state = app.trace_cache.take(key(steps.before));
+        Some((0, state.ok_or_else(|| ApiError::Conflict(what.to_owned()))?))
+    } else {
+        None
     };
-    if marks.len() - done <= STEPS_INLINE_MAX {
+    let hashes = steps.hashes(&app.trace_cache);
+    // The newest known state is mostly the one before the last step.
+    let (done, state) = before
+        .or_else(|| {
+            let newest = hashes.iter().enumerate().rev().take(STATES_TRIED);
+            newest
+                .map(|(at, trace)| (at + 1, *trace))
+                .find_map(|(done, trace)| Some((done, app.trace_cache.take(key(trace))?)))
+        })
+        .unwrap_or_else(|| (0, MonitorState::new(MonitorSet::new(&judged.rules, &judged.task))));
+    let trace = hashes.last().copied().unwrap_or(steps.before);
+    let work = move || {
+        let (state, truncated) = observe_from(&steps, done, state)?;
+        Ok((state, trace, truncated))
+    };
+    if hashes.len() - done <= STEPS_INLINE_MAX {
         return work();
     }
     tokio::task::spawn_blocking(work).await.unwrap_or(Err(ApiError::Internal))
@@ -243,17 +241,17 @@ async fn observed(
 fn observe_from(
     steps: &Steps,
     done: usize,
-    mut watched: Watched,
-) -> ApiResult<(Watched, Vec<String>)> {
-    let mut cuts = Cuts::default();
-    for at in done..steps.new_count() {
+    mut watched: MonitorState,
+) -> ApiResult<(MonitorState, Vec<String>)> {
+    let mut cuts = Truncations::default();
+    for at in done..steps.len() {
         let StepIn { thought, action, action_input, observation, observation_is_error, user_input } =
             steps.parse(at)?;
-        let thought = cuts.or_empty("thought", thought, TEXT_CHARS_MAX);
-        let observation = cuts.or_empty("observation", observation, TEXT_CHARS_MAX);
-        let user_input = cuts.or_empty("user_input", user_input, TEXT_CHARS_MAX);
-        let (text, is_structured) = plain(action_input.as_deref());
-        let text = cuts.optional("action_input", text, TEXT_CHARS_MAX);
+        let thought = cuts.or_empty("thought", thought, MAX_TEXT_CHARS);
+        let observation = cuts.or_empty("observation", observation, MAX_TEXT_CHARS);
+        let user_input = cuts.or_empty("user_input", user_input, MAX_TEXT_CHARS);
+        let (text, is_structured) = input_text(action_input.as_deref());
+        let text = cuts.optional("action_input", text, MAX_TEXT_CHARS);
         let input = match text.as_deref() {
             None => Input::None,
             Some(text) if is_structured => Input::Structured(text),
@@ -265,14 +263,14 @@ fn observe_from(
             .with_error(observation_is_error.unwrap_or_default());
         watched.observe(&step);
     }
-    let cut = |name: String| format!("`{name}` is cut after {TEXT_CHARS_MAX} characters");
+    let cut = |name: String| format!("`{name}` is cut after {MAX_TEXT_CHARS} characters");
     Ok((watched, cuts.names().into_iter().map(cut).collect()))
 }
 
 /// What the monitors say of the newest step, and the situation in which a pattern may speak instead.
-fn verdict(watched: &Watched) -> (Verdict, Option<Situation>) {
+fn verdict(watched: &MonitorState) -> (Verdict, Option<Situation>) {
     let assessment = &watched.latest;
-    let ranked = judge::ranked(assessment, &watched.panel);
+    let ranked = assessment::ranked(assessment, &watched.monitors);
     let worst = ranked.first();
     let is_risky = assessment.composite > RISKY_ABOVE;
     let shows = worst.filter(|reading| reading.fired || is_risky);
@@ -283,16 +281,16 @@ fn verdict(watched: &Watched) -> (Verdict, Option<Situation>) {
         injection_path: None,
         intervention_source: None,
         pattern_id: None,
-        fired: judge::fired(assessment),
-        scores: judge::scores(assessment),
+        fired: assessment::fired(assessment),
+        scores: assessment::scores(assessment),
         composite: assessment.composite,
-        evidence: judge::evidence(assessment, |position| position),
+        evidence: assessment::evidence(assessment, |position| position),
         difficulty: assessment.difficulty,
-        step_count: watched.count,
+        step_count: watched.step_count,
         mark: String::new(),
         notes: Vec::new(),
     };
-    let newest = watched.count.saturating_sub(1);
+    let newest = watched.step_count.saturating_sub(1);
     let spoken = worst.and_then(|reading| Some((reading, reading.advice()?)));
     if let Some((reading, advice)) = spoken {
         verdict.inject = true;
@@ -303,7 +301,7 @@ fn verdict(watched: &Watched) -> (Verdict, Option<Situation>) {
     }
     let situation = shows.map(|reading| Situation {
         failure_type: reading.monitor.failure_type,
-        context: watched.situation(),
+        context: watched.context(),
         newest,
     });
     (verdict, situation.filter(|situation| !situation.context.is_empty()))
@@ -324,10 +322,10 @@ async fn speak_by_pattern(
     situation: &Situation,
     verdict: &mut Verdict,
 ) {
-    if steering::is_over_cap(app, org).await {
+    if app.guidance.is_over_quota(org).await {
         return;
     }
-    let wanted = Wanted {
+    let wanted = PatternQuery {
         org,
         tier: Some(Tier::E2),
         context: &situation.context,
@@ -347,7 +345,7 @@ async fn speak_by_pattern(
     verdict.injection_path = Some("pattern");
     verdict.intervention_source = Some(Tier::E2.name().to_owned());
     verdict.pattern_id = Some(best.row.pattern_id.clone());
-    app.patterns.used(&found);
+    app.patterns.record_uses(&found);
 }
 
 /// What a person says comes first; whatever else is due follows it.

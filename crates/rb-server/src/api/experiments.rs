@@ -8,11 +8,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::Shared;
-use crate::auth::Caller;
-use crate::body::Query;
 use crate::error::{ApiError, ApiResult, Problem, unprocessable};
-use crate::path::Path;
-use crate::report::{self, Report};
+use crate::extract::Authenticated;
+use crate::extract::body::Query;
+use crate::extract::path::Path;
+use rb_runtime::experiments::{self, Report};
 
 const ON_FRACTION_DEFAULT: f64 = 0.5;
 
@@ -41,7 +41,7 @@ struct Experiment {
 ))]
 async fn list(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Query(whose): Query<Whose>,
 ) -> ApiResult<Json<Vec<Experiment>>> {
     let scope = caller.scope(whose.org_id.as_deref(), whose.project_id.as_deref());
@@ -70,7 +70,7 @@ struct Asked {
 )]
 async fn report(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Path(experiment_id): Path<String>,
     Query(asked): Query<Asked>,
 ) -> ApiResult<Json<Report>> {
@@ -85,5 +85,5 @@ async fn report(
         return Err(ApiError::NotFound("no run is part of this experiment"));
     }
     let price = |model: &str, tokens: &_, at_ms| app.prices.cost_usd(model, tokens, at_ms);
-    Ok(Json(report::report(&experiment_id, &runs, on_fraction, price)))
+    Ok(Json(experiments::report(&experiment_id, &runs, on_fraction, price)))
 }

@@ -16,11 +16,12 @@ use utoipa_axum::routes;
 
 use self::one_or_many::OneOrMany;
 use crate::app::Shared;
-use crate::auth::Caller;
-use crate::body::{Body, Query};
-use crate::clock::{iso, now_ms};
 use crate::error::{ApiError, ApiResult, Fault, Place, Problem, unprocessable};
-use crate::path::Path;
+use crate::extract::Authenticated;
+use crate::extract::body::{Body, Query};
+use crate::extract::path::Path;
+use rb_runtime::auth::Caller;
+use rb_runtime::clock::{format_rfc3339, now_ms};
 
 const CONTENT_CHARS_MAX: usize = 8_000;
 const PATH_CHARS_MAX: usize = 512;
@@ -56,7 +57,7 @@ struct Whose {
 impl Whose {
     /// Findings belong to an organisation; all its projects share them.
     fn org(&self, caller: &Caller) -> String {
-        caller.home(self.org_id.as_deref(), self.project_id.as_deref()).0
+        caller.org_and_project(self.org_id.as_deref(), self.project_id.as_deref()).0
     }
 }
 
@@ -84,8 +85,8 @@ impl Finding {
             file_path: row.file_path.clone(),
             finding_type: row.finding_type.clone(),
             metadata: row.metadata.clone(),
-            created_at: iso(row.created_ms),
-            updated_at: iso(row.updated_ms),
+            created_at: format_rfc3339(row.created_ms),
+            updated_at: format_rfc3339(row.updated_ms),
             score,
         }
     }
@@ -232,7 +233,7 @@ impl NewFinding {
 ))]
 async fn codebases(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Query(whose): Query<Whose>,
 ) -> ApiResult<Json<Codebases>> {
     let scope = caller.scope(whose.org_id.as_deref(), whose.project_id.as_deref());
@@ -247,7 +248,7 @@ async fn codebases(
 )]
 async fn store(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Path(codebase): Path<String>,
     Query(whose): Query<Whose>,
     Body(new): Body<OneOrMany<NewFinding>>,
@@ -280,7 +281,7 @@ async fn store(
     let finding_ids: Vec<_> = rows.iter().map(|row| row.finding_id.clone()).collect();
     let changes = rows.into_iter().map(|row| Change::PutFinding(Box::new(row))).collect();
     app.store.apply(changes).await?;
-    app.recall.changed(&org, &codebase);
+    app.findings.invalidate(&org, &codebase);
     let finding_id = finding_ids.first().cloned();
     Ok(Json(StoredFinding { stored: finding_id.is_some(), finding_id, finding_ids }))
 }
@@ -293,7 +294,7 @@ async fn store(
 )]
 async fn search(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Path(codebase): Path<String>,
     Query(whose): Query<Whose>,
     Body(asked): Body<Search>,
@@ -311,7 +312,7 @@ async fn search(
     let score_min = asked.score_threshold.unwrap_or(THRESHOLD_DEFAULT).clamp(0.0, 1.0);
     let org = whose.org(&caller);
     let found = app
-        .recall
+        .findings
         .search(&*app.store, (&org, &codebase), &asked.query, (count_max, score_min))
         .await?;
     let results = found.iter().map(|found| Finding::new(&found.finding, found.score)).collect();
@@ -325,7 +326,7 @@ async fn search(
 )]
 async fn list(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Path(codebase): Path<String>,
     Query(whose): Query<Whose>,
 ) -> ApiResult<Json<Findings>> {
@@ -342,7 +343,7 @@ async fn list(
 )]
 async fn invalidate(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Path(codebase): Path<String>,
     Query(whose): Query<Whose>,
     Body(changed): Body<Changed>,
@@ -356,7 +357,7 @@ async fn invalidate(
     let codebase_id = codebase.clone();
     let change = Change::InvalidateFindings { org: org.clone(), codebase: codebase_id, file_paths };
     let invalidated = app.store.apply(vec![change]).await?.into_iter().sum();
-    app.recall.changed(&org, &codebase);
+    app.findings.invalidate(&org, &codebase);
     Ok(Json(Invalidated { invalidated }))
 }
 
@@ -375,7 +376,7 @@ async fn invalidate(
 )]
 async fn change(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Path((codebase, finding_id)): Path<(String, String)>,
     Query(whose): Query<Whose>,
     Body(patch): Body<FindingPatch>,
@@ -396,7 +397,7 @@ async fn change(
     row.metadata = patch.metadata.unwrap_or(row.metadata);
     row.updated_ms = now_ms();
     app.store.apply(vec![Change::PutFinding(Box::new(row.clone()))]).await?;
-    app.recall.changed(&org, &codebase);
+    app.findings.invalidate(&org, &codebase);
     Ok(Json(Finding::new(&row, 1.0)))
 }
 
@@ -415,7 +416,7 @@ async fn change(
 )]
 async fn delete(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Path((codebase, finding_id)): Path<(String, String)>,
     Query(whose): Query<Whose>,
 ) -> ApiResult<Json<Gone>> {
@@ -427,7 +428,7 @@ async fn delete(
     };
     let deleted: u64 = app.store.apply(vec![one]).await?.into_iter().sum();
     if deleted > 0 {
-        app.recall.changed(&org, &codebase);
+        app.findings.invalidate(&org, &codebase);
         return Ok(Json(Gone { status: "deleted", deleted }));
     }
     let cleared = clear_codebase(&app, &org, &format!("{codebase}/{finding_id}")).await?;
@@ -445,7 +446,7 @@ async fn delete(
 )]
 async fn clear(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Path(codebase): Path<String>,
     Query(whose): Query<Whose>,
 ) -> ApiResult<Json<Gone>> {
@@ -455,7 +456,7 @@ async fn clear(
 async fn clear_codebase(app: &Shared, org: &str, codebase: &str) -> ApiResult<Gone> {
     let all = Change::ClearFindings { org: org.to_owned(), codebase: codebase.to_owned() };
     let deleted = app.store.apply(vec![all]).await?.into_iter().sum();
-    app.recall.changed(org, codebase);
+    app.findings.invalidate(org, codebase);
     Ok(Gone { status: "cleared", deleted })
 }
 

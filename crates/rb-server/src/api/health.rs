@@ -48,6 +48,6 @@ async fn health(State(app): State<Shared>) -> ApiResult<Json<Health>> {
 ))]
 async fn metrics(State(app): State<Shared>) -> Response {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    app.metrics.note_backlog(app.store.backlog().unwrap_or_default());
+    app.metrics.set_backlog(app.store.backlog().unwrap_or_default());
     ([(CONTENT_TYPE, kind)], app.metrics.text()).into_response()
 }

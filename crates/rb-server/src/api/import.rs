@@ -11,13 +11,15 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::cut::NAME_CHARS_MAX;
 use super::packed::{off_the_path, text_of, unpacked};
 use crate::app::Shared;
-use crate::auth::Caller;
-use crate::body::{self, Query};
 use crate::error::{ApiError, ApiResult, Problem, unprocessable};
-use crate::recorded::{Origin, Recorded, Shelf, Tally, place, stem};
+use crate::extract::Authenticated;
+use crate::extract::body::{self, Query};
+use rb_runtime::import::{
+    ImportSource, ImportSummary, ImportWriter, ImportedRun, fallback_run_id, file_stem,
+};
+use rb_runtime::limits::MAX_NAME_CHARS;
 
 /// A transcript may be this long once it is unpacked.
 const BYTES_MAX: usize = 64 << 20;
@@ -51,7 +53,7 @@ struct Imported {
     /// How it was read.
     format: &'static str,
     #[serde(flatten)]
-    tally: Tally,
+    tally: ImportSummary,
     /// The first fifty.
     complaints: Vec<Told>,
     /// How many there are.
@@ -80,7 +82,7 @@ struct Told {
 ))]
 async fn import(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Query(sent): Query<Sent>,
     request: Request,
 ) -> ApiResult<Json<Imported>> {
@@ -88,20 +90,21 @@ async fn import(
     let bytes = body::read(request.into_body(), app.config.body_bytes_max).await?;
     let bytes = unpacked(bytes, packing.trim(), BYTES_MAX)?;
     let importer = importer(&sent, &bytes)?;
-    let (org, project) = caller.home(sent.org_id.as_deref(), sent.project_id.as_deref());
+    let (org, project) = caller.org_and_project(sent.org_id.as_deref(), sent.project_id.as_deref());
     let shared = Shared::clone(&app);
     let judge = move || {
         let file = sent.file.unwrap_or_default();
-        let file: String = file.chars().take(NAME_CHARS_MAX).collect();
-        let stem = if file.is_empty() { importer.id } else { stem(&file) };
+        let file: String = file.chars().take(MAX_NAME_CHARS).collect();
+        let stem = if file.is_empty() { importer.id } else { file_stem(&file) };
         let mut found = (Vec::new(), Vec::new());
         each_piece(&bytes, sent.line, |piece, first| {
             let (runs, complaints) = (importer.parse)(piece);
             let judged = runs.iter().enumerate().map(|(at, run): (usize, &Run<'_>)| {
-                let place = &place(stem, sent.line.map(|_| first), at, runs.len());
+                let place = &fallback_run_id(stem, sent.line.map(|_| first), at, runs.len());
                 let (org, project, file) = (&*org, &*project, &*file);
-                let origin = Origin { org, project, format: importer.id, file, place };
-                Recorded::judge(run, &origin, &shared.prices)
+                let origin =
+                    ImportSource { org, project, format: importer.id, file, fallback_id: place };
+                ImportedRun::assess(run, &origin, &shared.prices)
             });
             found.0.extend(judged);
             found.1.extend(complaints.iter().map(|complaint| told(complaint, first)));
@@ -109,14 +112,14 @@ async fn import(
         found
     };
     let (runs, mut complaints) = off_the_path(judge).await?;
-    let mut shelf = Shelf::new(Arc::clone(&app.store));
+    let mut writer = ImportWriter::new(Arc::clone(&app.store));
     for run in runs {
-        shelf.keep(run).await?;
+        writer.add(run).await?;
     }
-    shelf.flush().await?;
+    writer.flush().await?;
     let complaint_count = complaints.len();
     complaints.truncate(COMPLAINTS_MAX);
-    Ok(Json(Imported { format: importer.id, tally: shelf.tally, complaints, complaint_count }))
+    Ok(Json(Imported { format: importer.id, tally: writer.summary, complaints, complaint_count }))
 }
 
 fn importer(sent: &Sent, bytes: &[u8]) -> ApiResult<&'static Importer> {

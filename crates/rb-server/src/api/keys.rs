@@ -10,12 +10,13 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::Shared;
-use crate::auth::{Caller, ORG_DEFAULT};
-use crate::body::Body;
-use crate::clock::{iso, now_ms};
 use crate::error::{ApiError, ApiResult, Problem, unprocessable};
-use crate::keys::{self, Kind};
-use crate::path::Path;
+use crate::extract::Authenticated;
+use crate::extract::body::Body;
+use crate::extract::path::Path;
+use rb_runtime::auth::{self, KeyKind};
+use rb_runtime::auth::{Caller, DEFAULT_ORG};
+use rb_runtime::clock::{format_rfc3339, now_ms};
 
 const NAME_CHARS_MAX: usize = 128;
 const ID_CHARS_MAX: usize = 256;
@@ -47,8 +48,8 @@ impl From<KeyRow> for Key {
             shown: row.shown,
             org_id: row.org,
             project_id: row.project,
-            created_at: iso(row.created_ms),
-            revoked_at: row.revoked_ms.map(iso),
+            created_at: format_rfc3339(row.created_ms),
+            revoked_at: row.revoked_ms.map(format_rfc3339),
         }
     }
 }
@@ -68,7 +69,7 @@ struct NewKey {
     #[schema(max_length = 256)]
     project_id: String,
     #[serde(default)]
-    kind: Kind,
+    kind: KeyKind,
 }
 
 /// A new key with its secret.
@@ -100,7 +101,10 @@ fn operator(caller: &Caller) -> ApiResult<()> {
     (status = 200, body = [Key]),
     (status = 403, description = "not the operator's key", body = Problem),
 ))]
-async fn list(State(app): State<Shared>, caller: Caller) -> ApiResult<Json<Vec<Key>>> {
+async fn list(
+    State(app): State<Shared>,
+    Authenticated(caller): Authenticated,
+) -> ApiResult<Json<Vec<Key>>> {
     operator(&caller)?;
     Ok(Json(app.store.keys().await?.into_iter().map(Key::from).collect()))
 }
@@ -112,7 +116,7 @@ async fn list(State(app): State<Shared>, caller: Caller) -> ApiResult<Json<Vec<K
 ))]
 async fn create(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Body(new): Body<NewKey>,
 ) -> ApiResult<(StatusCode, Json<MadeKey>)> {
     operator(&caller)?;
@@ -126,13 +130,14 @@ async fn create(
             return Err(unprocessable(&["body", field], said));
         }
     }
-    let org = if new.org_id.is_empty() { ORG_DEFAULT } else { &new.org_id };
-    let (secret, row) = keys::make(new.kind, org, &new.project_id, &new.name).map_err(|error| {
-        tracing::error!(%error, "no key could be made");
-        ApiError::Internal
-    })?;
+    let org = if new.org_id.is_empty() { DEFAULT_ORG } else { &new.org_id };
+    let (secret, row) =
+        auth::create_key(new.kind, org, &new.project_id, &new.name).map_err(|error| {
+            tracing::error!(%error, "no key could be made");
+            ApiError::Internal
+        })?;
     app.store.apply(vec![Change::PutKey(Box::new(row.clone()))]).await?;
-    app.keys.forget();
+    app.keys.invalidate();
     Ok((StatusCode::CREATED, Json(MadeKey { secret, key: row.into() })))
 }
 
@@ -147,7 +152,7 @@ async fn create(
 )]
 async fn revoke(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Path(key_id): Path<String>,
 ) -> ApiResult<Json<RevokedKey>> {
     operator(&caller)?;
@@ -156,6 +161,6 @@ async fn revoke(
     }
     let change = Change::RevokeKey { key_id: key_id.clone(), at_ms: now_ms() };
     app.store.apply(vec![change]).await?;
-    app.keys.forget();
+    app.keys.invalidate();
     Ok(Json(RevokedKey { status: "revoked", key_id }))
 }

@@ -13,14 +13,16 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::cut::{Cuts, NAME_CHARS_MAX, TEXT_CHARS_MAX, check_id};
+use super::validate::check_id;
 use crate::app::Shared;
-use crate::auth::Caller;
-use crate::body::{Body, Query as Asked};
-use crate::clock::{iso, now_ms};
 use crate::error::{ApiError, ApiResult, Problem, unprocessable};
-use crate::library::fields;
-use crate::path::Path;
+use crate::extract::Authenticated;
+use crate::extract::body::{Body, Query as Asked};
+use crate::extract::path::Path;
+use rb_runtime::auth::Caller;
+use rb_runtime::clock::{format_rfc3339, now_ms};
+use rb_runtime::limits::{MAX_NAME_CHARS, MAX_TEXT_CHARS, Truncations};
+use rb_runtime::retrieval::pattern_fields;
 
 const LIMIT_DEFAULT: u32 = 200;
 const LIMIT_MAX: u32 = 1_000;
@@ -85,11 +87,12 @@ impl From<&PatternRow> for PatternOut {
             source_trace_id: row.source_trace_id.clone(),
             gate_threshold: row.gate_threshold,
             context: row.context.clone(),
-            fields: tier.map_or_else(|| row.fields.clone(), |tier| fields::wire(tier, row)),
-            created_at: iso(row.created_ms),
-            updated_at: iso(row.updated_ms),
+            fields: tier
+                .map_or_else(|| row.fields.clone(), |tier| pattern_fields::with_aliases(tier, row)),
+            created_at: format_rfc3339(row.created_ms),
+            updated_at: format_rfc3339(row.updated_ms),
             uses: row.uses,
-            last_used_at: row.used_ms.map(iso),
+            last_used_at: row.used_ms.map(format_rfc3339),
         }
     }
 }
@@ -111,7 +114,7 @@ pub(super) struct ListQuery {
 ))]
 async fn list(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Asked(query): Asked<ListQuery>,
 ) -> ApiResult<Json<Vec<PatternOut>>> {
     let limit = query.limit.unwrap_or(LIMIT_DEFAULT);
@@ -119,7 +122,7 @@ async fn list(
         let what = format!("{limit} is not possible: ask for 1 to {LIMIT_MAX} patterns");
         return Err(unprocessable(&["query", "limit"], what));
     }
-    app.patterns.write_uses().await;
+    app.patterns.flush_uses().await;
     let tier = query.tier.map(|tier| tier.tier().name().to_owned());
     let filter = PatternFilter { tier, count_max: limit, after: None };
     let scope = caller.scope(query.org_id.as_deref(), None);
@@ -163,18 +166,19 @@ impl About {
             let wanted = "a similarity from 0 to 1 is wanted";
             return Err(unprocessable(&["body", "gate_threshold"], wanted));
         }
-        let mut cuts = Cuts::default();
-        let named = |text: Option<String>, before: &Option<String>, cuts: &mut Cuts| match text {
-            None => before.clone(),
-            Some(text) if text.is_empty() => None,
-            Some(text) => Some(cuts.text("", text, NAME_CHARS_MAX)),
-        };
+        let mut cuts = Truncations::default();
+        let named =
+            |text: Option<String>, before: &Option<String>, cuts: &mut Truncations| match text {
+                None => before.clone(),
+                Some(text) if text.is_empty() => None,
+                Some(text) => Some(cuts.text("", text, MAX_NAME_CHARS)),
+            };
         row.failure_type = named(self.failure_type, &row.failure_type, &mut cuts);
         row.model_family = named(self.model_family, &row.model_family, &mut cuts);
         row.source_trace_id = named(self.source_trace_id, &row.source_trace_id, &mut cuts);
         row.gate_threshold = self.gate_threshold.or(row.gate_threshold);
         if let Some(context) = self.context {
-            row.context = cuts.text("context", context, TEXT_CHARS_MAX);
+            row.context = cuts.text("context", context, MAX_TEXT_CHARS);
         }
         Ok(())
     }
@@ -183,7 +187,7 @@ impl About {
 /// Where a caller's patterns of a tier are.
 fn owner(caller: &Caller, tier: Tier, org: Option<&str>) -> ApiResult<String> {
     match tier {
-        Tier::E1 => Ok(caller.home(org, None).0),
+        Tier::E1 => Ok(caller.org_and_project(org, None).0),
         Tier::E2 | Tier::E3 if caller.is_operator() => Ok(String::new()),
         Tier::E2 | Tier::E3 => Err(ApiError::Forbidden(
             "E2 and E3 patterns are everybody's; they are changed with a key of the operator",
@@ -192,7 +196,7 @@ fn owner(caller: &Caller, tier: Tier, org: Option<&str>) -> ApiResult<String> {
 }
 
 fn check_fields(tier: Tier, fields: &Map<String, Value>) -> ApiResult<()> {
-    if let Some(names) = fields::missing(tier, fields) {
+    if let Some(names) = pattern_fields::missing_field(tier, fields) {
         let what = format!("a pattern of this tier needs the text `{}`", names.join("` or `"));
         return Err(unprocessable(&["body", "fields"], what));
     }
@@ -212,7 +216,7 @@ async fn find(app: &Shared, org: &str, tier: Tier, id: &str) -> ApiResult<Option
 async fn put(app: &Shared, row: PatternRow) -> ApiResult<Json<PatternOut>> {
     let shown = PatternOut::from(&row);
     app.store.apply(vec![Change::PutPattern(Box::new(row))]).await?;
-    app.patterns.forget();
+    app.patterns.invalidate();
     Ok(Json(shown))
 }
 
@@ -223,7 +227,7 @@ async fn put(app: &Shared, row: PatternRow) -> ApiResult<Json<PatternOut>> {
 ))]
 pub(crate) async fn add(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Body(body): Body<AddBody>,
 ) -> ApiResult<(StatusCode, Json<PatternOut>)> {
     let tier = body.tier.tier();
@@ -275,7 +279,7 @@ pub(crate) struct OwnerQuery {
 ))]
 pub(crate) async fn change(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Path((tier, id)): Path<(String, String)>,
     Asked(query): Asked<OwnerQuery>,
     Body(body): Body<ChangeBody>,
@@ -309,7 +313,7 @@ pub(crate) struct Removed {
 ))]
 pub(crate) async fn remove(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Path((tier, pattern_id)): Path<(String, String)>,
     Asked(query): Asked<OwnerQuery>,
 ) -> ApiResult<Json<Removed>> {
@@ -318,7 +322,7 @@ pub(crate) async fn remove(
     let gone =
         Change::DeletePattern { org, tier: tier.name().to_owned(), pattern_id: pattern_id.clone() };
     let touched = app.store.apply(vec![gone]).await?;
-    app.patterns.forget();
+    app.patterns.invalidate();
     if touched.first().copied().unwrap_or_default() == 0 {
         return Err(NO_PATTERN);
     }

@@ -8,8 +8,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::Shared;
-use crate::auth::Caller;
 use crate::error::ApiResult;
+use crate::extract::Authenticated;
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(me))
@@ -32,7 +32,10 @@ struct Me {
 
 /// Whose key this is and what it may see.
 #[utoipa::path(get, path = "/monitor/me", tag = "profiles", responses((status = 200, body = Me)))]
-async fn me(State(app): State<Shared>, caller: Caller) -> ApiResult<Json<Me>> {
+async fn me(
+    State(app): State<Shared>,
+    Authenticated(caller): Authenticated,
+) -> ApiResult<Json<Me>> {
     let scope = caller.scope(None, None);
     Ok(Json(Me {
         key_id: caller.name.to_string(),

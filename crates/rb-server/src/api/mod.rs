@@ -5,14 +5,14 @@
 
 /// The usage meter.
 mod billing;
-/// What is too long is cut and said so.
-pub(crate) mod cut;
 /// What the description of the routes says as a whole.
 mod describe;
 /// The description, for programs and people.
 mod docs;
 /// Judges a whole trace.
 mod evaluate;
+/// Request of `evaluate`.
+mod evaluate_request;
 /// What experiments show.
 mod experiments;
 /// What agents learned about a codebase.
@@ -49,6 +49,8 @@ mod telemetry;
 mod told;
 /// Patterns for a situation.
 mod traces;
+/// Checks of ids and indices.
+mod validate;
 /// The walk of a run over HTTP.
 mod walk;
 /// Whole traces in.

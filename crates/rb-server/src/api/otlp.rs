@@ -17,12 +17,13 @@ use utoipa_axum::routes;
 
 use super::packed::{off_the_path, text_of, unpacked};
 use crate::app::Shared;
-use crate::auth::Caller;
-use crate::body;
 use crate::error::{ApiError, ApiResult, Problem};
-use crate::recorded::{self, Origin, Recorded};
-use crate::spans::Held;
-use crate::telemetry::StepStored;
+use crate::extract::Authenticated;
+use crate::extract::body;
+use rb_runtime::auth::Caller;
+use rb_runtime::import::{self, ImportSource, ImportedRun};
+use rb_runtime::otlp_traces::OpenTrace;
+use rb_runtime::telemetry::StepStored;
 
 /// An export may be this long once it is unpacked: spans hold whole conversations.
 const BYTES_MAX: usize = 32 << 20;
@@ -62,7 +63,11 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
             (Problem = "application/json"), (String = "application/x-protobuf"),
         )),
     ))]
-async fn traces(State(app): State<Shared>, caller: Caller, request: Request) -> Response {
+async fn traces(
+    State(app): State<Shared>,
+    Authenticated(caller): Authenticated,
+    request: Request,
+) -> Response {
     // As on every other route, a body that does not say what it is counts as JSON.
     let encoding = match text_of(&request, header::CONTENT_TYPE).as_str() {
         "" => Some(Encoding::Json),
@@ -142,18 +147,18 @@ async fn extend(
     trace_id: String,
     spans: Vec<SpanText>,
 ) -> ApiResult<usize> {
-    let (org, project) = caller.home(None, None);
+    let (org, project) = caller.org_and_project(None, None);
     let trace = RunKey { org, run_id: trace_id };
-    let mut turn = app.live.turn(&trace).await;
+    let mut turn = app.live_runs.lock(&trace).await;
     *turn = None;
-    let mut held = app.traces.take(&trace, &project);
+    let mut held = app.otlp_traces.take(&trace, &project);
     let refused = held.add(spans);
     let kept = keep(app, &trace, &project, &mut held).await;
-    app.traces.put(&trace, &project, held);
+    app.otlp_traces.put(&trace, &project, held);
     kept.map(|()| refused)
 }
 
-async fn keep(app: &Shared, trace: &RunKey, project: &str, held: &mut Held) -> ApiResult<()> {
+async fn keep(app: &Shared, trace: &RunKey, project: &str, held: &mut OpenTrace) -> ApiResult<()> {
     let document = held.document();
     let runs = off_the_path(move || {
         let importer = IMPORTERS.iter().find(|importer| importer.id == FORMAT);
@@ -170,11 +175,17 @@ async fn keep(app: &Shared, trace: &RunKey, project: &str, held: &mut Held) -> A
         let (shared, trace, project) = (Shared::clone(app), trace.clone(), project.to_owned());
         let judge = move || {
             let (org, place) = (&trace.org, &trace.run_id);
-            let origin = Origin { org, project: &project, format: FORMAT, file: "", place };
-            Recorded::judge_after(&run, &origin, &shared.prices, before)
+            let origin = ImportSource {
+                org,
+                project: &project,
+                format: FORMAT,
+                file: "",
+                fallback_id: place,
+            };
+            ImportedRun::assess_after(&run, &origin, &shared.prices, before)
         };
         let Some(recorded) = off_the_path(judge).await? else { continue };
-        let planned = recorded::plan(&*app.store, recorded).await?;
+        let planned = import::plan(&*app.store, recorded).await?;
         changes.extend(planned.changes);
         now.insert(planned.run);
     }
@@ -186,7 +197,7 @@ async fn keep(app: &Shared, trace: &RunKey, project: &str, held: &mut Held) -> A
     }
     held.runs = now;
     for row in &told {
-        StepStored { row, project }.emit(app);
+        StepStored { row, project }.emit(&app.metrics, &app.events);
     }
     Ok(())
 }
@@ -198,18 +209,18 @@ fn step(change: &Change) -> Option<StepRow> {
 }
 
 /// The steps that were stored before any of the spans that are held.
-async fn before(app: &Shared, run: &RunKey, held: &mut Held) -> ApiResult<Vec<StepRow>> {
-    let base = if let Some(base) = held.bases.get(&run.run_id) {
+async fn before(app: &Shared, run: &RunKey, held: &mut OpenTrace) -> ApiResult<Vec<StepRow>> {
+    let base = if let Some(base) = held.stored_before.get(&run.run_id) {
         *base
     } else {
-        let steps = recorded::taken_steps(&*app.store, run).await?;
-        held.bases.insert(run.run_id.clone(), steps);
+        let steps = import::imported_step_count(&*app.store, run).await?;
+        held.stored_before.insert(run.run_id.clone(), steps);
         steps
     };
     if base == 0 {
         return Ok(Vec::new());
     }
-    let mut steps = recorded::stored_steps(&*app.store, run).await?;
+    let mut steps = import::stored_steps(&*app.store, run).await?;
     steps.truncate(usize::try_from(base).unwrap_or(usize::MAX));
     Ok(steps)
 }

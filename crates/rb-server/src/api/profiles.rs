@@ -18,11 +18,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::Shared;
-use crate::auth::{Caller, ORG_DEFAULT};
-use crate::body::{Body, Query};
-use crate::clock::{iso, now_ms};
 use crate::error::{ApiError, ApiResult, Problem, unprocessable};
-use crate::path::Path;
+use crate::extract::Authenticated;
+use crate::extract::body::{Body, Query};
+use crate::extract::path::Path;
+use rb_runtime::auth::{Caller, DEFAULT_ORG};
+use rb_runtime::clock::{format_rfc3339, now_ms};
 
 /// As long as the `task_profile` of a run may be.
 const ID_CHARS_MAX: usize = 64;
@@ -115,7 +116,7 @@ pub(crate) struct DeletedProfile {
 /// Whose profile is meant: the key's scope wins, the whole organisation is the default.
 fn home(caller: &Caller, org: Option<&str>, project: Option<&str>) -> (String, String) {
     let Scope { org, project } = caller.scope(org, project);
-    (org.unwrap_or_else(|| ORG_DEFAULT.to_owned()), project.unwrap_or_default())
+    (org.unwrap_or_else(|| DEFAULT_ORG.to_owned()), project.unwrap_or_default())
 }
 
 fn built_in(profile: BuiltIn) -> Profile {
@@ -151,8 +152,8 @@ fn shown(row: ProfileRow, notes: &[WeightNote]) -> Profile {
         weights: by_name(&weights),
         own_weights: row.weights,
         built_in: false,
-        created_at: Some(iso(row.created_ms)),
-        updated_at: Some(iso(row.updated_ms)),
+        created_at: Some(format_rfc3339(row.created_ms)),
+        updated_at: Some(format_rfc3339(row.updated_ms)),
         notes: notes.iter().map(ToString::to_string).collect(),
     }
 }
@@ -217,7 +218,7 @@ async fn exact(
 ))]
 async fn list(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Query(whose): Query<Whose>,
 ) -> ApiResult<Json<Vec<Profile>>> {
     let scope = caller.scope(whose.org_id.as_deref(), whose.project_id.as_deref());
@@ -233,7 +234,7 @@ async fn list(
 ))]
 pub(crate) async fn create(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Body(new): Body<NewProfile>,
 ) -> ApiResult<(StatusCode, Json<Profile>)> {
     if new.profile_id.trim().is_empty() {
@@ -269,7 +270,7 @@ pub(crate) async fn create(
 
 async fn put(app: &Shared, row: &ProfileRow) -> ApiResult<()> {
     app.store.apply(vec![Change::PutProfile(Box::new(row.clone()))]).await?;
-    app.profiles.forget();
+    app.profiles.invalidate();
     Ok(())
 }
 
@@ -283,7 +284,7 @@ async fn put(app: &Shared, row: &ProfileRow) -> ApiResult<()> {
 )]
 async fn read(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Path(profile_id): Path<String>,
     Query(whose): Query<Whose>,
 ) -> ApiResult<Json<Profile>> {
@@ -310,7 +311,7 @@ async fn read(
 )]
 pub(crate) async fn change(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Path(profile_id): Path<String>,
     Query(whose): Query<Whose>,
     Body(patch): Body<ProfilePatch>,
@@ -348,7 +349,7 @@ pub(crate) async fn change(
 )]
 pub(crate) async fn delete(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Path(profile_id): Path<String>,
     Query(whose): Query<Whose>,
 ) -> ApiResult<Json<DeletedProfile>> {
@@ -360,7 +361,7 @@ pub(crate) async fn delete(
     let (org, project) = home(&caller, whose.org_id.as_deref(), whose.project_id.as_deref());
     let gone = Change::DeleteProfile { org, project, profile_id: profile_id.clone() };
     let touched: u64 = app.store.apply(vec![gone]).await?.into_iter().sum();
-    app.profiles.forget();
+    app.profiles.invalidate();
     if touched == 0 {
         return Err(NOT_THERE);
     }

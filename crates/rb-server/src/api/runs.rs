@@ -17,12 +17,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::Shared;
-use crate::auth::Caller;
-use crate::body::Query;
-use crate::clock::{day_of, iso, now_ms};
 use crate::error::{ApiError, ApiResult, Problem, unprocessable};
-use crate::path::Path;
-use crate::stats::as_f64;
+use crate::extract::Authenticated;
+use crate::extract::body::Query;
+use crate::extract::path::Path;
+use rb_runtime::clock::{day_of, format_rfc3339, now_ms};
 
 const RUNS_DEFAULT: u32 = 200;
 const RUNS_MAX: u32 = 10_000;
@@ -177,8 +176,8 @@ impl From<RunRow> for Run {
             model: row.model,
             framework: row.framework,
             codebase_id: row.codebase,
-            started_at: iso(row.started_ms),
-            finished_at: row.finished_ms.map(iso),
+            started_at: format_rfc3339(row.started_ms),
+            finished_at: row.finished_ms.map(format_rfc3339),
             outcome_class: OutcomeClass::of(row.outcome.as_deref()).name(),
             outcome: row.outcome,
             metadata: row.metadata,
@@ -190,7 +189,7 @@ impl From<RunRow> for Run {
             task_profile: row.task_profile,
             parent_run_id: row.parent,
             api_key_name: row.key_name,
-            last_seen_at: iso(row.seen_ms),
+            last_seen_at: format_rfc3339(row.seen_ms),
             tokens: total,
             input_tokens: input,
             output_tokens: output,
@@ -208,7 +207,7 @@ impl From<StepRow> for Step {
         let Tokens { total, input, output, cache_read, cache_write } = row.tokens;
         Self {
             step_index: row.step_index,
-            occurred_at: iso(row.at_ms),
+            occurred_at: format_rfc3339(row.at_ms),
             action: row.action,
             action_input: row.action_input,
             thought: row.thought,
@@ -252,7 +251,7 @@ fn ratio(sum: f64, count: u64) -> f64 {
 ))]
 async fn list(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Query(listed): Query<Listed>,
 ) -> ApiResult<Json<Vec<Run>>> {
     let org = listed.org_id.as_deref().filter(|org| !org.is_empty());
@@ -337,7 +336,7 @@ struct Detailed {
 )]
 async fn detail(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Path(run_id): Path<String>,
     Query(asked): Query<Detailed>,
 ) -> ApiResult<Json<RunDetail>> {
@@ -414,7 +413,7 @@ impl From<RunRow> for RunScore {
     fn from(row: RunRow) -> Self {
         Self {
             run_id: row.run.run_id,
-            started_at: iso(row.started_ms),
+            started_at: format_rfc3339(row.started_ms),
             peak_score: round4(row.score_peak),
             avg_score: ratio(row.score_sum, row.step_count),
             step_count: row.step_count,
@@ -428,7 +427,7 @@ impl From<RunRow> for RunScore {
 ))]
 async fn summary(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Query(asked): Query<Summed>,
 ) -> ApiResult<Json<Summary>> {
     let scope = caller.scope(asked.org_id.as_deref(), asked.project_id.as_deref());
@@ -471,4 +470,9 @@ fn summarise(health: Health, recent: Vec<RunRow>) -> Summary {
         tokens: health.tokens.total,
         cost_usd: health.cost_usd,
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of runs are far below 2^52")]
+fn as_f64(count: u64) -> f64 {
+    count as f64
 }

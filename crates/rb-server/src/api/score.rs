@@ -7,8 +7,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::Shared;
-use crate::auth::Caller;
-use crate::body::Body;
+use crate::extract::Authenticated;
+use crate::extract::body::Body;
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(score))
@@ -33,7 +33,7 @@ pub(super) struct Score {
 #[utoipa::path(post, path = "/score", tag = "steering", request_body = ScoreBody, responses(
     (status = 200, body = Score),
 ))]
-async fn score(_: Caller, Body(body): Body<ScoreBody>) -> Json<Score> {
+async fn score(_: Authenticated, Body(body): Body<ScoreBody>) -> Json<Score> {
     let text = body.text.unwrap_or_default();
     Json(Score { difficulty: rb_engine::analysis::difficulty::difficulty(&text) })
 }

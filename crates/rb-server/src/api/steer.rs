@@ -9,13 +9,14 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::cut::check_id;
 use super::told::NO_RUN;
+use super::validate::check_id;
 use crate::app::Shared;
-use crate::auth::Caller;
-use crate::body::Body;
 use crate::error::{ApiError, ApiResult, Problem};
-use crate::path::Path;
+use crate::extract::Authenticated;
+use crate::extract::body::Body;
+use crate::extract::path::Path;
+use rb_runtime::auth::Caller;
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(steer))
@@ -51,7 +52,7 @@ struct Steered {
 ))]
 async fn steer(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Path(run_id): Path<String>,
     Body(body): Body<SteerBody>,
 ) -> ApiResult<(StatusCode, Json<Steered>)> {
@@ -75,7 +76,7 @@ pub(crate) async fn say(
     if row.finished_ms.is_some() {
         return Err(ApiError::Conflict("this run is over; nobody would read it".to_owned()));
     }
-    let waiting = app.hands.add(&row.run, words).await?;
+    let waiting = app.messages.add(&row.run, words).await?;
     tracing::info!(run = row.run.run_id, by = %caller.name, "a run is steered by hand");
     Ok((row.run, waiting))
 }

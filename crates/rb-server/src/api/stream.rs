@@ -14,8 +14,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::Shared;
-use crate::auth::Caller;
-use crate::body::Query as Asked;
+use crate::extract::Authenticated;
+use crate::extract::body::Query as Asked;
 
 /// Something is sent at least this often, so that nobody between takes the silence for an end.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
@@ -57,12 +57,12 @@ impl Drop for Open {
 ))]
 async fn stream(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Asked(query): Asked<StreamQuery>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let scope = caller.scope(query.org_id.as_deref(), query.project_id.as_deref());
     let open = Open::new(&app.metrics.streams_open);
-    let steps = BroadcastStream::new(app.events.listen()).filter_map(move |event| {
+    let steps = BroadcastStream::new(app.events.subscribe()).filter_map(move |event| {
         let _open = &open; // lives as long as the stream
         let event = event.ok().filter(|event| event.is_in(&scope))?; // a slow listener misses some
         Event::default().event("step").json_data(&event).ok().map(Ok)

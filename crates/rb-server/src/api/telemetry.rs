@@ -15,20 +15,21 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::cut::{
-    Cuts, MODEL_CHARS_MAX, NAME_CHARS_MAX, SHORT_CHARS_MAX, TASK_CHARS_MAX, TEXT_CHARS_MAX,
-    check_id, check_index,
-};
 use super::told::{self, NO_RUN, Stored, TokensIn};
+use super::validate::{check_id, check_index};
 use crate::app::Shared;
-use crate::auth::Caller;
-use crate::body::Body;
-use crate::clock::now_ms;
 use crate::error::{ApiResult, Problem};
-use crate::judge;
-use crate::live::{Live, Turn, is_same_step, stored};
-use crate::path::Path;
-use crate::telemetry::StepStored;
+use crate::extract::Authenticated;
+use crate::extract::body::Body;
+use crate::extract::path::Path;
+use rb_runtime::auth::Caller;
+use rb_runtime::clock::now_ms;
+use rb_runtime::limits::{
+    MAX_MODEL_CHARS, MAX_NAME_CHARS, MAX_SHORT_CHARS, MAX_TASK_CHARS, MAX_TEXT_CHARS, Truncations,
+};
+use rb_runtime::runs::assessment;
+use rb_runtime::runs::{RunGuard, is_same_step};
+use rb_runtime::telemetry::StepStored;
 
 /// A text that was shown to the model.
 const SHOWN_CHARS_MAX: usize = 8_000;
@@ -78,41 +79,41 @@ pub(super) struct Told {
 ))]
 async fn start(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Body(body): Body<StartBody>,
 ) -> ApiResult<(StatusCode, Json<Told>)> {
     check_id(&["body", "run_id"], &body.run_id)?;
-    let (org, project) = caller.home(body.org_id.as_deref(), body.project_id.as_deref());
-    let mut cuts = Cuts::default();
+    let (org, project) = caller.org_and_project(body.org_id.as_deref(), body.project_id.as_deref());
+    let mut cuts = Truncations::default();
     let run = RunKey { org, run_id: body.run_id };
     let metadata = body.metadata.unwrap_or_default();
-    let problems = [judge::budget(&metadata).err(), judge::routing(&metadata).err()];
+    let problems = [assessment::budget(&metadata).err(), assessment::routing(&metadata).err()];
     let notes = problems.into_iter().flatten().collect();
     let run_start = RunStart {
         run: run.clone(),
-        project: cuts.text("project_id", project, NAME_CHARS_MAX),
+        project: cuts.text("project_id", project, MAX_NAME_CHARS),
         at_ms: now_ms(),
-        agent_name: cuts.or_empty("agent_name", body.agent_name, NAME_CHARS_MAX),
-        task: cuts.or_empty("task", body.task, TASK_CHARS_MAX),
-        model: cuts.or_empty("model", body.model, MODEL_CHARS_MAX),
-        framework: cuts.or_empty("framework", body.framework, SHORT_CHARS_MAX),
-        codebase: cuts.or_empty("codebase_id", body.codebase_id, NAME_CHARS_MAX),
-        task_profile: cuts.or_empty("task_profile", body.task_profile, SHORT_CHARS_MAX),
-        parent: cuts.or_empty("parent_run_id", body.parent_run_id, NAME_CHARS_MAX),
+        agent_name: cuts.or_empty("agent_name", body.agent_name, MAX_NAME_CHARS),
+        task: cuts.or_empty("task", body.task, MAX_TASK_CHARS),
+        model: cuts.or_empty("model", body.model, MAX_MODEL_CHARS),
+        framework: cuts.or_empty("framework", body.framework, MAX_SHORT_CHARS),
+        codebase: cuts.or_empty("codebase_id", body.codebase_id, MAX_NAME_CHARS),
+        task_profile: cuts.or_empty("task_profile", body.task_profile, MAX_SHORT_CHARS),
+        parent: cuts.or_empty("parent_run_id", body.parent_run_id, MAX_NAME_CHARS),
         key_name: caller.key_name.to_string(),
         metadata,
     };
-    let mut turn = app.live.turn(&run).await;
+    let mut turn = app.live_runs.lock(&run).await;
     // What the run says of itself changes how it is judged: its state is rebuilt when it is needed again.
     *turn = None;
     if let Some(limited) = caller.scope(None, None).project
-        && let Some(row) = stored(&app, &run).await?
+        && let Some(row) = app.run_loader.row(&run).await?
         && row.project != limited
     {
         return Err(NO_RUN);
     }
     app.store.apply(vec![Change::StartRun(Box::new(run_start))]).await?;
-    app.homes.set(&run.run_id, &run.org);
+    app.run_owners.set(&run.run_id, &run.org);
     let told = Told {
         run_id: run.run_id,
         status: "started",
@@ -185,7 +186,7 @@ impl From<rb_store::Evidence> for EvidenceOut {
 }
 
 impl StepBody {
-    fn row(self, run: RunKey, project: String, cuts: &mut Cuts) -> StepRow {
+    fn row(self, run: RunKey, project: String, cuts: &mut Truncations) -> StepRow {
         let (action_input, input_is_structured) =
             cuts.input("action_input", self.action_input.as_deref());
         let tokens = TokensIn {
@@ -200,28 +201,28 @@ impl StepBody {
             project,
             step_index: self.step_index,
             at_ms: now_ms(),
-            user_input: cuts.or_empty("user_input", self.user_input, TEXT_CHARS_MAX),
-            thought: cuts.or_empty("thought", self.thought, TEXT_CHARS_MAX),
-            action: cuts.optional("action", self.action, NAME_CHARS_MAX),
+            user_input: cuts.or_empty("user_input", self.user_input, MAX_TEXT_CHARS),
+            thought: cuts.or_empty("thought", self.thought, MAX_TEXT_CHARS),
+            action: cuts.optional("action", self.action, MAX_NAME_CHARS),
             action_input,
             input_is_structured,
-            observation: cuts.optional("observation", self.observation, TEXT_CHARS_MAX),
+            observation: cuts.optional("observation", self.observation, MAX_TEXT_CHARS),
             is_error: self.is_error.unwrap_or_default(),
-            model: cuts.or_empty("step_model", self.step_model, MODEL_CHARS_MAX),
+            model: cuts.or_empty("step_model", self.step_model, MAX_MODEL_CHARS),
             tokens: tokens.tokens(),
             injections: cuts.list("injections", self.injections, SHOWN_CHARS_MAX),
             injection_sources: cuts.list(
                 "injection_sources",
                 self.injection_sources,
-                NAME_CHARS_MAX,
+                MAX_NAME_CHARS,
             ),
             intervention_texts: cuts.list(
                 "intervention_texts",
                 self.intervention_texts,
                 SHOWN_CHARS_MAX,
             ),
-            monitors_fired: cuts.list("monitors_fired", self.monitors_fired, NAME_CHARS_MAX),
-            failure_type: cuts.optional("failure_type", self.failure_type, MODEL_CHARS_MAX),
+            monitors_fired: cuts.list("monitors_fired", self.monitors_fired, MAX_NAME_CHARS),
+            failure_type: cuts.optional("failure_type", self.failure_type, MAX_MODEL_CHARS),
             metadata: self.metadata.unwrap_or_default(),
             ..StepRow::default()
         }
@@ -235,18 +236,18 @@ impl StepBody {
 ))]
 async fn step(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Path(run_id): Path<String>,
     Body(body): Body<StepBody>,
 ) -> ApiResult<Json<StepReply>> {
     check_id(&["path", "run_id"], &run_id)?;
     check_index(body.step_index)?;
     let (org, project) = (body.org_id.as_deref(), body.project_id.as_deref());
-    let (_, project) = caller.home(org, project);
+    let (_, project) = caller.org_and_project(org, project);
     let run = told::run_key(&app, &caller, org, &run_id).await?;
-    let mut cuts = Cuts::default();
+    let mut cuts = Truncations::default();
     let mut row = body.row(run.clone(), project, &mut cuts);
-    let mut turn = app.live.turn(&run).await;
+    let mut turn = app.live_runs.lock(&run).await;
     for _ in 0..told::ATTEMPTS {
         let stored;
         (stored, row) = take(&app, &caller, &run, &mut turn, row, &mut cuts).await?;
@@ -269,20 +270,20 @@ async fn take(
     app: &Shared,
     caller: &Caller,
     run: &RunKey,
-    turn: &mut Turn,
+    turn: &mut RunGuard,
     mut row: StepRow,
-    cuts: &mut Cuts,
+    cuts: &mut Truncations,
 ) -> ApiResult<(Stored, StepRow)> {
     let live = told::state(app, turn, run).await?;
     let mut live = told::caught_up(app, live, run, row.step_index).await?;
     told::check_project(caller, &live)?;
     let names_model = !row.model.is_empty();
     row.model = told::model_of(std::mem::take(&mut row.model), &row.metadata, &live.model);
-    row.model = cuts.text("step_model", row.model, MODEL_CHARS_MAX);
+    row.model = cuts.text("step_model", row.model, MAX_MODEL_CHARS);
     row.cost_usd = app.prices.cost_usd(&row.model, &row.tokens, row.at_ms);
     let is_new = live.newest().is_none_or(|newest| newest < row.step_index);
     let still_true = if is_new {
-        live.read(&mut row);
+        live.assess(&mut row);
         true
     } else {
         told_again(app, run, &mut row).await?
@@ -312,7 +313,7 @@ async fn take(
         live.is_known = true;
         live.project.clone_from(&row.project);
     }
-    StepStored { row: &row, project: &live.project }.emit(app);
+    StepStored { row: &row, project: &live.project }.emit(&app.metrics, &app.events);
     if still_true {
         **turn = Some(live);
     }
@@ -334,8 +335,8 @@ async fn told_again(app: &Shared, run: &RunKey, row: &mut StepRow) -> ApiResult<
             Ok(true)
         }
         stored => {
-            let mut before = Live::load(app, run, Some(row.step_index)).await?;
-            before.read(row);
+            let mut before = app.run_loader.load(run, Some(row.step_index)).await?;
+            before.assess(row);
             row.replay = stored.and_then(|stored| stored.replay);
             Ok(false)
         }
@@ -361,20 +362,20 @@ const OUTCOME_DEFAULT: &str = "completed";
 ))]
 async fn finish(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Path(run_id): Path<String>,
     Body(body): Body<FinishBody>,
 ) -> ApiResult<Json<Told>> {
     check_id(&["path", "run_id"], &run_id)?;
-    let mut cuts = Cuts::default();
+    let mut cuts = Truncations::default();
     let outcome = body.outcome.filter(|outcome| !outcome.trim().is_empty());
     let outcome = outcome.unwrap_or_else(|| OUTCOME_DEFAULT.to_owned());
-    let outcome = cuts.text("outcome", outcome, SHORT_CHARS_MAX);
+    let outcome = cuts.text("outcome", outcome, MAX_SHORT_CHARS);
     let run = told::run_key(&app, &caller, body.org_id.as_deref(), &run_id).await?;
-    let (_, project) = caller.home(body.org_id.as_deref(), body.project_id.as_deref());
-    let mut turn = app.live.turn(&run).await;
+    let (_, project) = caller.org_and_project(body.org_id.as_deref(), body.project_id.as_deref());
+    let mut turn = app.live_runs.lock(&run).await;
     *turn = None;
-    let row = stored(&app, &run).await?;
+    let row = app.run_loader.row(&run).await?;
     let limited = caller.scope(None, None).project;
     if row.as_ref().is_some_and(|row| limited.is_some_and(|limited| limited != row.project)) {
         return Err(NO_RUN);

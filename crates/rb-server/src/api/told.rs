@@ -5,9 +5,9 @@ use rb_store::{Change, RunKey, Scope, StepRow, StoreError, Tokens};
 use serde_json::{Map, Value};
 
 use crate::app::{App, Shared};
-use crate::auth::{Caller, ORG_DEFAULT};
 use crate::error::{ApiError, ApiResult};
-use crate::live::{Live, Turn};
+use rb_runtime::auth::{Caller, DEFAULT_ORG};
+use rb_runtime::runs::{LiveRun, RunGuard};
 
 pub(super) const NO_RUN: ApiError = ApiError::NotFound("there is no such run");
 
@@ -23,33 +23,33 @@ pub(super) async fn run_key(
     if let Some(org) = caller.scope(org, None).org {
         return Ok(RunKey { org, run_id });
     }
-    if let Some(org) = app.homes.get(&run_id) {
+    if let Some(org) = app.run_owners.get(&run_id) {
         return Ok(RunKey { org, run_id });
     }
     let row = app.store.run(&Scope::default(), &run_id).await?;
-    let run = row.map_or(RunKey { org: ORG_DEFAULT.to_owned(), run_id }, |row| row.run);
-    app.homes.set(&run.run_id, &run.org);
+    let run = row.map_or(RunKey { org: DEFAULT_ORG.to_owned(), run_id }, |row| row.run);
+    app.run_owners.set(&run.run_id, &run.org);
     Ok(run)
 }
 
 /// The run's state, from memory or rebuilt. It is taken out of the turn: whoever changed it and could store the
 /// change puts it back.
-pub(super) async fn state(app: &Shared, turn: &mut Turn, run: &RunKey) -> ApiResult<Live> {
+pub(super) async fn state(app: &Shared, turn: &mut RunGuard, run: &RunKey) -> ApiResult<LiveRun> {
     match turn.take() {
         Some(live) => Ok(live),
-        None => Live::load(app, run, None).await,
+        None => Ok(app.run_loader.load(run, None).await?),
     }
 }
 
 /// Brings the state up to date where steps may have been stored by another process.
 pub(super) async fn caught_up(
     app: &Shared,
-    live: Live,
+    live: LiveRun,
     run: &RunKey,
     index: u32,
-) -> ApiResult<Live> {
+) -> ApiResult<LiveRun> {
     let is_behind = live.newest().is_none_or(|newest| index > newest) && !live.is_next(index);
-    if is_behind { Live::load(app, run, None).await } else { Ok(live) }
+    if is_behind { Ok(app.run_loader.load(run, None).await?) } else { Ok(live) }
 }
 
 /// So often a step is read anew because another node was faster with one of the same run.
@@ -59,7 +59,7 @@ pub(super) const ATTEMPTS: u32 = 12;
 /// says so, and the state is of no use any more.
 pub(super) async fn store_next(
     app: &App,
-    live: &mut Live,
+    live: &mut LiveRun,
     run: &RunKey,
     changes: Vec<Change>,
 ) -> ApiResult<Stored> {
@@ -72,7 +72,7 @@ pub(super) async fn store_next(
             Ok(Stored::Yes)
         }
         Err(StoreError::VersionConflict) => {
-            app.metrics.overtaken.inc();
+            app.metrics.version_conflicts.inc();
             Ok(Stored::Overtaken)
         }
         Err(error) => Err(error.into()),
@@ -88,7 +88,7 @@ pub(super) enum Stored {
 }
 
 /// A key that is limited to a project sees nothing of the others.
-pub(super) fn check_project(caller: &Caller, live: &Live) -> ApiResult<()> {
+pub(super) fn check_project(caller: &Caller, live: &LiveRun) -> ApiResult<()> {
     let limited = caller.scope(None, None).project;
     if live.is_known && limited.is_some_and(|project| project != live.project) {
         return Err(NO_RUN);

@@ -12,13 +12,12 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::cut::{Cuts, TEXT_CHARS_MAX};
 use crate::app::Shared;
-use crate::auth::Caller;
-use crate::body::Body;
 use crate::error::{ApiResult, unprocessable};
-use crate::library::{Match, Wanted, fields};
-use crate::steering;
+use crate::extract::Authenticated;
+use crate::extract::body::Body;
+use rb_runtime::limits::{MAX_TEXT_CHARS, Truncations};
+use rb_runtime::retrieval::{Match, PatternQuery, pattern_fields};
 
 /// Says that nothing was looked for because the allowance is used up: an empty list alone says "no match".
 const OVER_CAP: HeaderName = HeaderName::from_static("x-reasonblocks-over-cap");
@@ -106,7 +105,7 @@ impl TraceOut {
             level: found.tier.name(),
             similarity: (found.similarity * 1e4).round() / 1e4,
             pattern_id: row.pattern_id.clone(),
-            fields: fields::wire(found.tier, row),
+            fields: pattern_fields::with_aliases(found.tier, row),
             failure_type: row.failure_type.clone(),
             model_family: row.model_family.clone(),
             source_trace_id: row.source_trace_id.clone(),
@@ -121,7 +120,7 @@ impl TraceOut {
 ))]
 async fn retrieve(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Body(body): Body<RetrieveBody>,
 ) -> ApiResult<Response> {
     let top_k = body.top_k.unwrap_or(TOP_K_DEFAULT);
@@ -129,16 +128,18 @@ async fn retrieve(
         let what = format!("{top_k} is not possible: ask for 1 to {TOP_K_MAX} patterns");
         return Err(unprocessable(&["body", "top_k"], what));
     }
-    let (org, _) = caller
-        .home(body.org_id.as_deref().or(body.customer_id.as_deref()), body.project_id.as_deref());
-    if steering::is_over_cap(&app, &org).await {
+    let (org, _) = caller.org_and_project(
+        body.org_id.as_deref().or(body.customer_id.as_deref()),
+        body.project_id.as_deref(),
+    );
+    if app.guidance.is_over_quota(&org).await {
         let nothing = Json(Retrieved { traces: Vec::new(), over_cap: true });
         return Ok(([(OVER_CAP, HeaderValue::from_static("true"))], nothing).into_response());
     }
-    let context = Cuts::default().text("context", body.context, TEXT_CHARS_MAX);
+    let context = Truncations::default().text("context", body.context, MAX_TEXT_CHARS);
     let named = [body.tier, body.level].into_iter().flatten().find_map(TierIn::tier);
     let model = body.model.unwrap_or_default();
-    let wanted = Wanted {
+    let wanted = PatternQuery {
         org: &org,
         tier: named,
         context: &context,
@@ -147,7 +148,7 @@ async fn retrieve(
         top_k: top_k as usize,
     };
     let found = app.patterns.find(&wanted).await?;
-    app.patterns.used(&found);
+    app.patterns.record_uses(&found);
     let family = Family::of_model(&model);
     let traces = found.iter().map(|found| TraceOut::new(found, family)).collect();
     Ok(Json(Retrieved { traces, over_cap: false }).into_response())

@@ -19,21 +19,21 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::cut::{
-    Cuts, MODEL_CHARS_MAX, NAME_CHARS_MAX, SHORT_CHARS_MAX, TASK_CHARS_MAX, TEXT_CHARS_MAX,
-    check_id, check_index,
-};
 use super::told::{self, Stored, TokensIn};
+use super::validate::{check_id, check_index};
 use crate::app::Shared;
-use crate::auth::Caller;
-use crate::body::Body;
-use crate::clock::now_ms;
 use crate::error::{ApiError, ApiResult, Problem, unprocessable};
-use crate::judge::{self, Evidence};
-use crate::live::{Live, Turn};
-use crate::path::Path;
-use crate::steering;
-use crate::telemetry::StepStored;
+use crate::extract::Authenticated;
+use crate::extract::body::Body;
+use crate::extract::path::Path;
+use rb_runtime::auth::Caller;
+use rb_runtime::clock::now_ms;
+use rb_runtime::limits::{
+    MAX_MODEL_CHARS, MAX_NAME_CHARS, MAX_SHORT_CHARS, MAX_TASK_CHARS, MAX_TEXT_CHARS, Truncations,
+};
+use rb_runtime::runs::assessment::{self, Evidence};
+use rb_runtime::runs::{LiveRun, RunGuard};
+use rb_runtime::telemetry::StepStored;
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(walk))
@@ -144,7 +144,7 @@ struct StopOut {
 }
 
 impl WalkReply {
-    fn new(live: &Live, plan: &Plan, run_id: &str, step_index: u32) -> Self {
+    fn new(live: &LiveRun, plan: &Plan, run_id: &str, step_index: u32) -> Self {
         let ask = plan.pre_call();
         let stop = plan.stop.map(|stop| match stop {
             Stop::TokenBudget { used, limit } => StopOut { reason: "token_budget", used, limit },
@@ -166,9 +166,9 @@ impl WalkReply {
             pattern_ids: plan.shown().iter().filter_map(pattern_id).collect(),
             state: ask.state.name(),
             difficulty: ask.difficulty,
-            scores: judge::scores(&ask.assessment),
+            scores: assessment::scores(&ask.assessment),
             composite: ask.assessment.composite,
-            fired: judge::fired(&ask.assessment),
+            fired: assessment::fired(&ask.assessment),
             failure_type: live.failure_type(ask).map(str::to_owned),
             evidence,
             route: plan.route.clone(),
@@ -193,29 +193,30 @@ fn run_start(
     body: &mut WalkBody,
     run: &RunKey,
     project: &str,
-    cuts: &mut Cuts,
+    cuts: &mut Truncations,
 ) -> ApiResult<RunStart> {
     let mut metadata = Map::new();
     if let Some(tokens) = body.token_budget {
-        metadata.insert(judge::TOKEN_BUDGET.to_owned(), tokens.into());
+        metadata.insert(assessment::TOKEN_BUDGET.to_owned(), tokens.into());
     }
     if let Some(routes) = body.model_routing.take() {
         let routes = routes.into_iter().map(|(state, model)| (state, model.into())).collect();
-        metadata.insert(judge::MODEL_ROUTING.to_owned(), Value::Object(routes));
+        metadata.insert(assessment::MODEL_ROUTING.to_owned(), Value::Object(routes));
     }
-    judge::budget(&metadata).map_err(|what| unprocessable(&["body", judge::TOKEN_BUDGET], what))?;
-    judge::routing(&metadata)
-        .map_err(|what| unprocessable(&["body", judge::MODEL_ROUTING], what))?;
+    assessment::budget(&metadata)
+        .map_err(|what| unprocessable(&["body", assessment::TOKEN_BUDGET], what))?;
+    assessment::routing(&metadata)
+        .map_err(|what| unprocessable(&["body", assessment::MODEL_ROUTING], what))?;
     Ok(RunStart {
         run: run.clone(),
         project: project.to_owned(),
         at_ms: now_ms(),
-        agent_name: cuts.or_empty("agent_name", body.agent_name.take(), NAME_CHARS_MAX),
-        task: cuts.or_empty("task", body.task.take(), TASK_CHARS_MAX),
-        model: cuts.or_empty("model", body.model.clone(), MODEL_CHARS_MAX),
-        framework: cuts.or_empty("framework", body.framework.take(), SHORT_CHARS_MAX),
-        codebase: cuts.or_empty("codebase_id", body.codebase_id.take(), NAME_CHARS_MAX),
-        task_profile: cuts.or_empty("task_profile", body.task_profile.take(), SHORT_CHARS_MAX),
+        agent_name: cuts.or_empty("agent_name", body.agent_name.take(), MAX_NAME_CHARS),
+        task: cuts.or_empty("task", body.task.take(), MAX_TASK_CHARS),
+        model: cuts.or_empty("model", body.model.clone(), MAX_MODEL_CHARS),
+        framework: cuts.or_empty("framework", body.framework.take(), MAX_SHORT_CHARS),
+        codebase: cuts.or_empty("codebase_id", body.codebase_id.take(), MAX_NAME_CHARS),
+        task_profile: cuts.or_empty("task_profile", body.task_profile.take(), MAX_SHORT_CHARS),
         metadata,
         ..RunStart::default()
     })
@@ -223,7 +224,7 @@ fn run_start(
 
 impl WalkBody {
     /// The step in it, which is taken out.
-    fn row(&mut self, run: RunKey, project: String, cuts: &mut Cuts) -> StepRow {
+    fn row(&mut self, run: RunKey, project: String, cuts: &mut Truncations) -> StepRow {
         let (action_input, input_is_structured) =
             cuts.input("action_input", self.action_input.as_deref());
         let tokens = TokensIn {
@@ -238,14 +239,14 @@ impl WalkBody {
             project,
             step_index: self.step_index,
             at_ms: now_ms(),
-            user_input: cuts.or_empty("user_input", self.user_input.take(), TEXT_CHARS_MAX),
-            thought: cuts.or_empty("thought", self.thought.take(), TEXT_CHARS_MAX),
-            action: cuts.optional("action", self.action.take(), NAME_CHARS_MAX),
+            user_input: cuts.or_empty("user_input", self.user_input.take(), MAX_TEXT_CHARS),
+            thought: cuts.or_empty("thought", self.thought.take(), MAX_TEXT_CHARS),
+            action: cuts.optional("action", self.action.take(), MAX_NAME_CHARS),
             action_input,
             input_is_structured,
-            observation: cuts.optional("observation", self.observation.take(), TEXT_CHARS_MAX),
+            observation: cuts.optional("observation", self.observation.take(), MAX_TEXT_CHARS),
             is_error: self.is_error.unwrap_or_default(),
-            model: cuts.or_empty("step_model", self.step_model.take(), MODEL_CHARS_MAX),
+            model: cuts.or_empty("step_model", self.step_model.take(), MAX_MODEL_CHARS),
             tokens: tokens.tokens(),
             metadata: self.metadata.take().unwrap_or_default(),
             ..StepRow::default()
@@ -261,19 +262,19 @@ impl WalkBody {
 ))]
 async fn walk(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Path(run_id): Path<String>,
     Body(mut body): Body<WalkBody>,
 ) -> ApiResult<Json<WalkReply>> {
     check_id(&["path", "run_id"], &run_id)?;
     check_index(body.step_index)?;
-    let (_, project) = caller.home(body.org_id.as_deref(), body.project_id.as_deref());
+    let (_, project) = caller.org_and_project(body.org_id.as_deref(), body.project_id.as_deref());
     let run = told::run_key(&app, &caller, body.org_id.as_deref(), &run_id).await?;
-    let mut cuts = Cuts::default();
-    let model = body.model.clone().map(|model| cuts.text("model", model, MODEL_CHARS_MAX));
+    let mut cuts = Truncations::default();
+    let model = body.model.clone().map(|model| cuts.text("model", model, MAX_MODEL_CHARS));
     let row = body.row(run, project, &mut cuts);
     let mut post = Post { app: &app, caller: &caller, body, row, model, cuts };
-    let mut turn = app.live.turn(&post.row.run).await;
+    let mut turn = app.live_runs.lock(&post.row.run).await;
     for _ in 0..told::ATTEMPTS {
         if let Some(reply) = post.attempt(&mut turn).await? {
             return Ok(Json(reply));
@@ -290,19 +291,19 @@ struct Post<'a> {
     row: StepRow,
     /// The model that is about to be called, where it was named.
     model: Option<String>,
-    cuts: Cuts,
+    cuts: Truncations,
 }
 
 impl Post<'_> {
     /// Decides by the state there is and stores the step; nothing where another node was faster with the same run.
-    async fn attempt(&mut self, turn: &mut Turn) -> ApiResult<Option<WalkReply>> {
+    async fn attempt(&mut self, turn: &mut RunGuard) -> ApiResult<Option<WalkReply>> {
         let (app, run, index) = (self.app, self.row.run.clone(), self.row.step_index);
         let live = told::state(app, turn, &run).await?;
         let mut live = told::caught_up(app, live, &run, index).await?;
         told::check_project(self.caller, &live)?;
         if live.newest().is_some_and(|newest| index < newest) {
             **turn = Some(live);
-            let then = Live::load(app, &run, Some(index.saturating_add(1))).await?;
+            let then = app.run_loader.load(&run, Some(index.saturating_add(1))).await?;
             return walked_before(&then, &run.run_id, index).map(Some);
         }
         if live.newest() == Some(index) {
@@ -321,34 +322,34 @@ impl Post<'_> {
             if told::store_next(app, &mut live, &run, begins).await? == Stored::Overtaken {
                 return Ok(None);
             }
-            live = Live::load(app, &run, None).await?;
+            live = app.run_loader.load(&run, None).await?;
         }
         let model = self.model.clone().unwrap_or_else(|| live.model.clone());
         let mut row = self.row.clone();
         row.model = told::model_of(std::mem::take(&mut row.model), &row.metadata, &live.model);
         row.cost_usd = app.prices.cost_usd(&row.model, &row.tokens, row.at_ms);
 
-        let ask = live.ask(&mut row);
-        let answers = steering::look_up(app, &run.org, &model, &ask.queries).await;
-        let words = app.hands.take(&run).await;
-        live.plan(ask, &answers.found, &words.texts(), &model, &mut row);
+        let ask = live.before_call(&mut row);
+        let answers = app.guidance.look_up(&run.org, &model, &ask.queries).await;
+        let words = app.messages.claim(&run).await;
+        live.plan(ask, &answers.retrieved, &words.texts(), &model, &mut row);
         let row = Arc::new(row);
         let step = vec![Change::PutStep(Arc::clone(&row))];
         match told::store_next(app, &mut live, &run, step).await {
             Ok(Stored::Yes) => {}
             Ok(Stored::Overtaken) => {
-                app.hands.put_back(words).await;
+                app.messages.put_back(words).await;
                 return Ok(None);
             }
             Err(error) => {
-                app.hands.put_back(words).await;
+                app.messages.put_back(words).await;
                 return Err(error);
             }
         }
-        app.patterns.used(&answers.matches);
-        StepStored { row: &row, project: &live.project }.emit(app);
-        let reply = live.told().map(|plan| WalkReply {
-            over_cap: answers.is_over_cap,
+        app.patterns.record_uses(&answers.matches);
+        StepStored { row: &row, project: &live.project }.emit(&app.metrics, &app.events);
+        let reply = live.current_plan().map(|plan| WalkReply {
+            over_cap: answers.is_over_quota,
             truncated: std::mem::take(&mut self.cuts).names(),
             ..WalkReply::new(&live, plan, &run.run_id, index)
         });
@@ -358,8 +359,8 @@ impl Post<'_> {
 }
 
 /// The reply to a step that was posted before, from the state after it.
-fn walked_before(then: &Live, run_id: &str, index: u32) -> ApiResult<WalkReply> {
-    match then.told() {
+fn walked_before(then: &LiveRun, run_id: &str, index: u32) -> ApiResult<WalkReply> {
+    match then.current_plan() {
         Some(plan) if then.newest() == Some(index) => {
             Ok(WalkReply { repeated: true, ..WalkReply::new(then, plan, run_id, index) })
         }

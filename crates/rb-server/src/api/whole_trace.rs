@@ -12,18 +12,19 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::cut::{
-    Cuts, MODEL_CHARS_MAX, NAME_CHARS_MAX, SHORT_CHARS_MAX, STEP_INDEX_MAX, TASK_CHARS_MAX,
-    TEXT_CHARS_MAX, check_id,
-};
 use super::told;
+use super::validate::check_id;
 use crate::app::Shared;
-use crate::auth::Caller;
-use crate::body::Body;
-use crate::clock::now_ms;
 use crate::error::{ApiResult, Problem, unprocessable};
-use crate::live::Live;
-use crate::telemetry::StepStored;
+use crate::extract::Authenticated;
+use crate::extract::body::Body;
+use rb_runtime::auth::Caller;
+use rb_runtime::clock::now_ms;
+use rb_runtime::limits::{
+    MAX_MODEL_CHARS, MAX_NAME_CHARS, MAX_SHORT_CHARS, MAX_STEP_INDEX, MAX_TASK_CHARS,
+    MAX_TEXT_CHARS, Truncations,
+};
+use rb_runtime::telemetry::StepStored;
 
 const STEPS_MAX: usize = 2_000;
 
@@ -102,11 +103,11 @@ struct Whole {
 ))]
 async fn store(
     State(app): State<Shared>,
-    caller: Caller,
+    Authenticated(caller): Authenticated,
     Body(body): Body<TraceBody>,
 ) -> ApiResult<(StatusCode, Json<Stored>)> {
-    let (org, project) = caller.home(body.org_id.as_deref(), body.project_id.as_deref());
-    let mut cuts = Cuts::default();
+    let (org, project) = caller.org_and_project(body.org_id.as_deref(), body.project_id.as_deref());
+    let mut cuts = Truncations::default();
     let start = RunStart {
         run: RunKey { org, run_id: String::new() },
         project,
@@ -138,14 +139,14 @@ async fn store(
 async fn keep(app: &Shared, caller: &Caller, whole: Whole) -> ApiResult<()> {
     let Whole { run: start, mut rows, outcome } = whole;
     let run = start.run.clone();
-    let mut turn = app.live.turn(&run).await;
+    let mut turn = app.live_runs.lock(&run).await;
     *turn = None;
-    let mut live = Live::load(app, &run, Some(0)).await?;
+    let mut live = app.run_loader.load(&run, Some(0)).await?;
     told::check_project(caller, &live)?;
     rows.sort_by_key(|row| row.step_index);
     rows.dedup_by_key(|row| row.step_index);
     for row in &mut rows {
-        live.read(row);
+        live.assess(row);
         row.model.clone_from(&start.model);
         row.cost_usd = app.prices.cost_usd(&row.model, &row.tokens, row.at_ms);
     }
@@ -155,7 +156,7 @@ async fn keep(app: &Shared, caller: &Caller, whole: Whole) -> ApiResult<()> {
     changes.push(Change::FinishRun { run, at_ms: now_ms(), outcome });
     app.store.apply(changes).await?;
     for row in &rows {
-        StepStored { row, project: &project }.emit(app);
+        StepStored { row, project: &project }.emit(&app.metrics, &app.events);
     }
     Ok(())
 }
@@ -165,7 +166,7 @@ fn of_steps(
     trace_id: Option<String>,
     steps: Vec<StepPayload>,
     outcome: Option<String>,
-    cuts: &mut Cuts,
+    cuts: &mut Truncations,
 ) -> ApiResult<Whole> {
     start.run.run_id = trace_id
         .filter(|id| !id.is_empty())
@@ -177,15 +178,15 @@ fn of_steps(
         check_place("steps", at, "step_index", step.step_index)?;
         rows.push(StepRow {
             step_index: step.step_index,
-            thought: cuts.or_empty("thought", step.thought, TEXT_CHARS_MAX),
-            action: cuts.optional("action", step.action, NAME_CHARS_MAX),
-            action_input: cuts.optional("action_input", step.action_input, TEXT_CHARS_MAX),
-            observation: cuts.optional("observation", step.observation, TEXT_CHARS_MAX),
+            thought: cuts.or_empty("thought", step.thought, MAX_TEXT_CHARS),
+            action: cuts.optional("action", step.action, MAX_NAME_CHARS),
+            action_input: cuts.optional("action_input", step.action_input, MAX_TEXT_CHARS),
+            observation: cuts.optional("observation", step.observation, MAX_TEXT_CHARS),
             tokens: Tokens { total: step.tokens_used.unwrap_or_default(), ..Tokens::default() },
             ..row_of(&start)
         });
     }
-    let outcome = cuts.or_empty("outcome", outcome, SHORT_CHARS_MAX);
+    let outcome = cuts.or_empty("outcome", outcome, MAX_SHORT_CHARS);
     Ok(Whole { run: start, rows, outcome })
 }
 
@@ -193,13 +194,13 @@ fn of_calls(
     mut start: RunStart,
     manifest: Manifest,
     calls: &[CallRecord],
-    cuts: &mut Cuts,
+    cuts: &mut Truncations,
 ) -> ApiResult<Whole> {
     check_id(&["body", "manifest", "trace_id"], &manifest.trace_id)?;
     check_count("calls", calls.len())?;
     start.run.run_id = manifest.trace_id;
-    start.model = cuts.or_empty("model", manifest.model, MODEL_CHARS_MAX);
-    start.task = cuts.or_empty("task_context", manifest.task_context, TASK_CHARS_MAX);
+    start.model = cuts.or_empty("model", manifest.model, MAX_MODEL_CHARS);
+    start.task = cuts.or_empty("task_context", manifest.task_context, MAX_TASK_CHARS);
     let mut rows = Vec::with_capacity(calls.len());
     for (at, call) in calls.iter().enumerate() {
         check_place("calls", at, "call_index", call.call_index)?;
@@ -209,18 +210,18 @@ fn of_calls(
         let answer = calls.get(at + 1).and_then(|next| last_answer(next.messages.as_deref()));
         rows.push(StepRow {
             step_index: call.call_index,
-            thought: cuts.or_empty("response", call.response.as_ref().map(text), TEXT_CHARS_MAX),
-            action: cuts.optional("tool_calls", tool.and_then(tool_name), NAME_CHARS_MAX),
+            thought: cuts.or_empty("response", call.response.as_ref().map(text), MAX_TEXT_CHARS),
+            action: cuts.optional("tool_calls", tool.and_then(tool_name), MAX_NAME_CHARS),
             input_is_structured: input.is_some_and(|input| !input.is_string()),
-            action_input: cuts.optional("tool_calls", input.map(as_text), TEXT_CHARS_MAX),
-            observation: cuts.optional("messages", answer, TEXT_CHARS_MAX),
+            action_input: cuts.optional("tool_calls", input.map(as_text), MAX_TEXT_CHARS),
+            observation: cuts.optional("messages", answer, MAX_TEXT_CHARS),
             tokens: Tokens { total: call.tokens.unwrap_or_default(), ..Tokens::default() },
             failure_type: call.primary_failure_type.clone(),
             ..row_of(&start)
         });
     }
     let outcome = manifest.outcome_status.unwrap_or_else(|| "success".to_owned());
-    let outcome = cuts.text("outcome_status", outcome, SHORT_CHARS_MAX);
+    let outcome = cuts.text("outcome_status", outcome, MAX_SHORT_CHARS);
     Ok(Whole { run: start, rows, outcome })
 }
 
@@ -238,8 +239,8 @@ fn check_count(name: &str, count: usize) -> ApiResult<()> {
 }
 
 fn check_place(list: &str, at: usize, name: &str, index: u32) -> ApiResult<()> {
-    if index > STEP_INDEX_MAX {
-        let what = format!("{index} is too large: steps are numbered from 0 to {STEP_INDEX_MAX}");
+    if index > MAX_STEP_INDEX {
+        let what = format!("{index} is too large: steps are numbered from 0 to {MAX_STEP_INDEX}");
         return Err(unprocessable(&["body", list, &at.to_string(), name], what));
     }
     Ok(())

@@ -10,7 +10,7 @@ use super::layout;
 use super::visitor::Visitor;
 use crate::app::Shared;
 use crate::error::{ApiError, ApiResult};
-use crate::report;
+use rb_runtime::experiments;
 use rb_view::charts::interval;
 use rb_view::text::{EscapedText, dollars, grouped, name};
 
@@ -35,7 +35,7 @@ async fn read(app: &Shared, visitor: &Visitor, id: &str) -> ApiResult<Value> {
         return Err(ApiError::NotFound("no run is part of this experiment"));
     }
     let price = |model: &str, tokens: &_, at_ms| app.prices.cost_usd(model, tokens, at_ms);
-    let report = report::report(id, &runs, ON_FRACTION, price);
+    let report = experiments::report(id, &runs, ON_FRACTION, price);
     serde_json::to_value(&report).map_err(|_| ApiError::Internal)
 }
 

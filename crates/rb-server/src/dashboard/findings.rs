@@ -9,8 +9,8 @@ use super::form::{Form, field};
 use super::layout;
 use super::visitor::{Visitor, to};
 use crate::app::Shared;
-use crate::clock::{day_of, iso_day};
 use crate::error::{ApiError, ApiResult};
+use rb_runtime::clock::{day_of, format_day};
 use rb_view::text::{EscapedText, counted, name};
 
 /// So many findings of a codebase are shown, the newest.
@@ -33,7 +33,7 @@ fn address(codebase: &str) -> String {
 async fn draw(app: &Shared, visitor: &Visitor, query: &str) -> ApiResult<Response> {
     let codebases = app.store.codebases(&visitor.caller.scope(None, None)).await?;
     let chosen = field(query, "codebase").or_else(|| codebases.first().cloned());
-    let (org, _) = visitor.caller.home(None, None);
+    let (org, _) = visitor.caller.org_and_project(None, None);
     let found = match &chosen {
         Some(codebase) => app.store.findings(&org, codebase).await?,
         None => Vec::new(),
@@ -63,7 +63,7 @@ fn card(visitor: &Visitor, finding: &FindingRow) -> Markup {
             div.row.soft {
                 span.mark { (name(&finding.finding_type)) }
                 @if !finding.file_path.is_empty() { code { (name(&finding.file_path)) } }
-                span { (iso_day(day_of(finding.created_ms))) }
+                span { (format_day(day_of(finding.created_ms))) }
                 form.end method="post" action="/ui/findings/delete" {
                     (visitor.token())
                     input type="hidden" name="codebase" value=(finding.codebase);
@@ -78,12 +78,12 @@ fn card(visitor: &Visitor, finding: &FindingRow) -> Markup {
 pub(super) async fn delete(State(app): State<Shared>, visitor: Visitor, form: Form) -> Response {
     let gone = async {
         visitor.check(&form)?;
-        let (org, _) = visitor.caller.home(None, None);
+        let (org, _) = visitor.caller.org_and_project(None, None);
         let (codebase, finding_id) = (form.get("codebase").to_owned(), form.get("id").to_owned());
         let one =
             Change::DeleteFinding { org: org.clone(), codebase: codebase.clone(), finding_id };
         app.store.apply(vec![one]).await?;
-        app.recall.changed(&org, &codebase);
+        app.findings.invalidate(&org, &codebase);
         Ok::<_, ApiError>(codebase)
     };
     match gone.await {

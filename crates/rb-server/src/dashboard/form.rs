@@ -7,8 +7,8 @@ use axum::response::Response;
 
 use super::layout;
 use crate::app::Shared;
-use crate::body;
 use crate::error::{ApiError, ApiResult};
+use crate::extract::body;
 
 const FORM_BYTES_MAX: usize = 256 << 10;
 

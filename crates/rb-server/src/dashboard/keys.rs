@@ -9,10 +9,10 @@ use super::form::Form;
 use super::layout;
 use super::visitor::{Visitor, to};
 use crate::app::Shared;
-use crate::auth::ORG_DEFAULT;
-use crate::clock::{day_of, iso_day, now_ms};
 use crate::error::{ApiError, ApiResult};
-use crate::keys::{Kind, make};
+use rb_runtime::auth::DEFAULT_ORG;
+use rb_runtime::auth::{KeyKind, create_key};
+use rb_runtime::clock::{day_of, format_day, now_ms};
 use rb_view::text::{line, name};
 
 const HERE: &str = "/ui/keys";
@@ -48,7 +48,7 @@ async fn draw(app: &Shared, visitor: &Visitor, made: Option<&str>) -> ApiResult<
                     td { code { (name(&key.shown)) } }
                     td { (name(&key.org)) }
                     td { @if key.project.is_empty() { span.soft { "all" } } @else { (name(&key.project)) } }
-                    td.soft { (iso_day(day_of(key.created_ms))) }
+                    td.soft { (format_day(day_of(key.created_ms))) }
                     td { @if key.revoked_ms.is_some() { span.soft { "revoked" } } @else { (revoking(visitor, &key.key_id)) } }
                 }
             } }
@@ -57,7 +57,7 @@ async fn draw(app: &Shared, visitor: &Visitor, made: Option<&str>) -> ApiResult<
         form.stack method="post" action=(HERE) {
             (visitor.token())
             label { "What it is for" input name="name" maxlength="128"; }
-            label { "Organisation" input name="org" value=(ORG_DEFAULT) maxlength="128"; }
+            label { "Organisation" input name="org" value=(DEFAULT_ORG) maxlength="128"; }
             label { "Project, if it is for one only" input name="project" maxlength="128"; }
             div { button.main { "Make a key" } }
         }
@@ -82,11 +82,11 @@ pub(super) async fn create(State(app): State<Shared>, visitor: Visitor, form: Fo
         let field = |name: &str| line(form.get(name), CHARS_MAX);
         let org = Some(field("org"))
             .filter(|org| !org.is_empty())
-            .unwrap_or_else(|| ORG_DEFAULT.to_owned());
-        let (secret, row) = make(Kind::Live, &org, &field("project"), &field("name"))
+            .unwrap_or_else(|| DEFAULT_ORG.to_owned());
+        let (secret, row) = create_key(KeyKind::Live, &org, &field("project"), &field("name"))
             .map_err(|_| ApiError::Internal)?;
         app.store.apply(vec![Change::PutKey(Box::new(row))]).await?;
-        app.keys.forget();
+        app.keys.invalidate();
         draw(&app, &visitor, Some(&secret)).await
     };
     made.await.unwrap_or_else(layout::problem)
@@ -98,7 +98,7 @@ pub(super) async fn revoke(State(app): State<Shared>, visitor: Visitor, form: Fo
         visitor.check(&form)?;
         let change = Change::RevokeKey { key_id: form.get("id").to_owned(), at_ms: now_ms() };
         app.store.apply(vec![change]).await?;
-        app.keys.forget();
+        app.keys.invalidate();
         Ok(to(HERE))
     };
     gone.await.unwrap_or_else(layout::problem)

@@ -12,10 +12,11 @@ use super::visitor::{Visitor, to};
 use super::{layout, runs};
 use crate::api::library as api;
 use crate::app::Shared;
-use crate::body::{Body, Query};
-use crate::clock::{day_of, iso_day, now_ms};
 use crate::error::{ApiError, ApiResult};
-use crate::path::Path;
+use crate::extract::Authenticated;
+use crate::extract::body::{Body, Query};
+use crate::extract::path::Path;
+use rb_runtime::clock::{day_of, format_day, now_ms};
 use rb_view::text::{EscapedText, counted, editable, grouped, line, name};
 
 const HERE: &str = "/ui/patterns";
@@ -66,7 +67,7 @@ pub(super) async fn page(
 }
 
 async fn draw(app: &Shared, visitor: &Visitor, query: &str) -> ApiResult<Response> {
-    app.patterns.write_uses().await;
+    app.patterns.flush_uses().await;
     let scope = visitor.caller.scope(None, None);
     let wanted = field(query, "q").unwrap_or_default();
     let mut tiers = Vec::new();
@@ -157,7 +158,7 @@ fn table(rows: &[PatternRow]) -> Markup {
                         @if !row.org.is_empty() { div.soft { (name(&row.org)) } } }
                     td { @if let Some(kind) = &row.failure_type { span.mark { (name(&line(kind, 40))) } } }
                     td.right data-name="used" { (grouped(row.uses)) }
-                    td.right.soft { @if let Some(at) = row.used_ms { (iso_day(day_of(at))) } @else { "never" } }
+                    td.right.soft { @if let Some(at) = row.used_ms { (format_day(day_of(at))) } @else { "never" } }
                 }
             } }
         } }
@@ -185,7 +186,7 @@ async fn draw_one(app: &Shared, visitor: &Visitor, query: &str) -> ApiResult<Res
         let body = html! { (trail()) h1 { "New " (tier.to_uppercase()) " pattern" } (form(visitor, &new)) };
         return Ok(layout::page(visitor, HERE, "New pattern", &body));
     }
-    app.patterns.write_uses().await;
+    app.patterns.flush_uses().await;
     let scope = visitor.caller.scope(None, None);
     let row = app.store.pattern(&org, &tier, &id).await?;
     let is_seen = |row: &PatternRow| {
@@ -204,7 +205,7 @@ async fn draw_one(app: &Shared, visitor: &Visitor, query: &str) -> ApiResult<Res
         section {
             h2 { "Where it was used" }
             p { "Shown " (counted(usize::try_from(row.uses).unwrap_or(usize::MAX), "time"))
-                @if let Some(at) = row.used_ms { ", last on " (iso_day(day_of(at))) } "." }
+                @if let Some(at) = row.used_ms { ", last on " (format_day(day_of(at))) } "." }
             @if !used_in.is_empty() {
                 div.scroll tabindex="0" role="group" aria-label="Runs that used it" { (runs::table(&used_in, now_ms())) }
                 p.next { a href=(all_runs(&pattern)) { "All runs in which it was shown" } }
@@ -288,12 +289,13 @@ async fn put(app: &Shared, visitor: &Visitor, form: &Form) -> ApiResult<()> {
     if id.is_empty() {
         about["tier"] = Value::from(tier);
         about["org_id"] = Value::from(org);
-        let _added = api::add(state, caller, Body(read(about)?)).await?;
+        let _added = api::add(state, Authenticated(caller), Body(read(about)?)).await?;
         return Ok(());
     }
     let path = Path((tier.to_owned(), id.to_owned()));
     let whose = Query(read(json!({ "org_id": org }))?);
-    let _changed = api::change(state, caller, path, whose, Body(read(about)?)).await?;
+    let _changed =
+        api::change(state, Authenticated(caller), path, whose, Body(read(about)?)).await?;
     Ok(())
 }
 
@@ -302,7 +304,8 @@ pub(super) async fn delete(State(app): State<Shared>, visitor: Visitor, form: Fo
         visitor.check(&form)?;
         let path = Path((form.get("tier").to_owned(), form.get("id").to_owned()));
         let whose = Query(read(json!({ "org_id": form.get("org") }))?);
-        api::remove(State(Shared::clone(&app)), visitor.caller.clone(), path, whose).await
+        api::remove(State(Shared::clone(&app)), Authenticated(visitor.caller.clone()), path, whose)
+            .await
     };
     match gone.await {
         Ok(_) => to(HERE),

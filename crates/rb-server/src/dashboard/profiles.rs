@@ -15,9 +15,10 @@ use super::visitor::{Visitor, to};
 use super::{layout, preview};
 use crate::api::profiles as api;
 use crate::app::Shared;
-use crate::body::{Body, Query};
 use crate::error::{ApiError, ApiResult};
-use crate::path::Path;
+use crate::extract::Authenticated;
+use crate::extract::body::{Body, Query};
+use crate::extract::path::Path;
 use rb_view::bar;
 use rb_view::text::{EscapedText, editable, name};
 
@@ -209,7 +210,7 @@ async fn put(app: &Shared, visitor: &Visitor, form: &Form) -> ApiResult<()> {
     let (state, caller) = (State(Shared::clone(app)), visitor.caller.clone());
     if draft.id.is_empty() {
         let new = json!({ "profile_id": draft.name, "description": draft.description, "weights": draft.weights });
-        let _added = api::create(state, caller, Body(read(new)?)).await?;
+        let _added = api::create(state, Authenticated(caller), Body(read(new)?)).await?;
         return Ok(());
     }
     // What was emptied goes back to the default.
@@ -217,7 +218,9 @@ async fn put(app: &Shared, visitor: &Visitor, form: &Form) -> ApiResult<()> {
         ALL.iter().map(|spec| (spec.id, draft.weights.get(spec.id).copied())).collect();
     let patch = json!({ "description": draft.description, "weights": weights });
     let whose = Query(read(json!({ "org_id": draft.org, "project_id": draft.project }))?);
-    let _changed = api::change(state, caller, Path(draft.id), whose, Body(read(patch)?)).await?;
+    let _changed =
+        api::change(state, Authenticated(caller), Path(draft.id), whose, Body(read(patch)?))
+            .await?;
     Ok(())
 }
 
@@ -227,7 +230,8 @@ pub(super) async fn delete(State(app): State<Shared>, visitor: Visitor, form: Fo
         let whose = json!({ "org_id": form.get("org"), "project_id": form.get("project") });
         let path = Path(form.get("id").to_owned());
         let caller = visitor.caller.clone();
-        api::delete(State(Shared::clone(&app)), caller, path, Query(read(whose)?)).await
+        api::delete(State(Shared::clone(&app)), Authenticated(caller), path, Query(read(whose)?))
+            .await
     };
     match gone.await {
         Ok(_) => to(HERE),

@@ -20,7 +20,7 @@ use super::visitor::{Visitor, to};
 use crate::api::steer::say;
 use crate::app::Shared;
 use crate::error::{ApiError, ApiResult};
-use crate::hands;
+use rb_runtime::operator_messages::MAX_MESSAGE_CHARS;
 use rb_view::text::{EscapedText, grouped};
 
 /// So many steps are shown at once; of a longer run the newest, and the others on pages of their own.
@@ -47,7 +47,7 @@ async fn draw(app: &Shared, visitor: &Visitor, query: &str) -> ApiResult<Respons
     let states = states_before(app, &row, &steps).await?;
     let view = rb_view::from_store(&row, &steps, states);
     let is_live = row.finished_ms.is_none();
-    let waiting = if is_live { app.hands.waiting(&row.run).await } else { Vec::new() };
+    let waiting = if is_live { app.messages.pending_texts(&row.run).await } else { Vec::new() };
     let between = html! {
         @if is_live { (steering(&waiting, visitor, &row)) }
         div data-part="pages" { (pages(&row, from, count)) }
@@ -107,7 +107,7 @@ fn steering(waiting: &[String], visitor: &Visitor, row: &RunRow) -> Markup {
                 input type="hidden" name="id" value=(row.run.run_id);
                 input type="hidden" name="org" value=(row.run.org);
                 label { "What the agent should know, with its next model call"
-                    textarea name="text" maxlength=(hands::CHARS_MAX) rows="2" required {} }
+                    textarea name="text" maxlength=(MAX_MESSAGE_CHARS) rows="2" required {} }
                 div.row { button.main { "Say it" }
                     span.soft { "Reaches agents behind the gateway, the walk, and " code { "evaluate" } " with a run id." } }
             }
@@ -115,7 +115,7 @@ fn steering(waiting: &[String], visitor: &Visitor, row: &RunRow) -> Markup {
             div data-part="waiting" role="status" {
                 @if !waiting.is_empty() {
                     p.soft { "Waits for the next model call:" }
-                    @for words in waiting { blockquote { (EscapedText(words, hands::CHARS_MAX)) } }
+                    @for words in waiting { blockquote { (EscapedText(words, MAX_MESSAGE_CHARS)) } }
                 }
             }
         }
@@ -142,7 +142,7 @@ pub(super) async fn stream(
 ) -> Response {
     let org = field(&query.unwrap_or_default(), "org");
     let scope = visitor.caller.scope(org.as_deref(), None);
-    let steps = BroadcastStream::new(app.events.listen()).filter_map(move |event| {
+    let steps = BroadcastStream::new(app.events.subscribe()).filter_map(move |event| {
         let event = event.ok().filter(|event| event.is_in(&scope))?; // a slow listener misses some
         Event::default().event("step").json_data(&event).ok().map(Ok::<_, Infallible>)
     });

@@ -11,7 +11,7 @@ use rb_store::{OutcomeClass, RunAfter, RunFilter, RunKey, RunRow};
 use super::layout;
 use super::visitor::Visitor;
 use crate::app::Shared;
-use crate::clock::{iso, now_ms};
+use rb_runtime::clock::{format_rfc3339, now_ms};
 use rb_view::text::{EscapedText, ago, dollars, grouped, line, name};
 use rb_view::{bar, outcome};
 
@@ -216,7 +216,7 @@ fn row(run: &RunRow, now_ms: i64) -> Markup {
                 @if more > 0 { span.mark { "+" (more) } } }
             td.right data-name="steps" { (grouped(run.step_count)) }
             td.right data-name="cost" { @if run.cost_usd > 0.0 { (dollars(run.cost_usd)) } @else { span.soft { "–" } } }
-            td.right.soft.when { time datetime=(iso(run.started_ms)) title=(iso(run.started_ms)) { (ago(now_ms - run.started_ms)) } }
+            td.right.soft.when { time datetime=(format_rfc3339(run.started_ms)) title=(format_rfc3339(run.started_ms)) { (ago(now_ms - run.started_ms)) } }
         }
     }
 }

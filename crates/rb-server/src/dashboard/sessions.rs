@@ -6,8 +6,6 @@ use std::time::{Duration, Instant};
 
 use subtle::ConstantTimeEq as _;
 
-use crate::auth;
-
 /// A session that was not used for so long is over.
 pub(super) const IDLE_MAX: Duration = Duration::from_hours(12);
 /// More sessions than this are not kept: the oldest goes.
@@ -48,7 +46,7 @@ pub(super) struct Session {
 fn random() -> Option<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).ok()?;
-    Some(auth::hex(&bytes))
+    Some(hex::encode(bytes))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

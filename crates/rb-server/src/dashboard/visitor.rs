@@ -15,8 +15,8 @@ use super::form::{self, Form};
 use super::layout;
 use super::sessions::{IDLE_MAX, Who};
 use crate::app::Shared;
-use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
+use rb_runtime::auth::{AuthError, Caller};
 
 const COOKIE_NAME: &str = "rb_session";
 const FIELD: &str = "csrf";
@@ -65,8 +65,10 @@ impl FromRequestParts<Shared> for Visitor {
                 let token = token.ok_or_else(|| layout::problem(ApiError::Internal))?;
                 Ok(Self { caller, is_signed_in, token })
             }
-            Err(ApiError::Unauthorized(_)) => Err(to("/ui/sign-in")),
-            Err(error) => Err(layout::problem(error)),
+            Err(AuthError::MissingKey | AuthError::UnknownKey | AuthError::RevokedKey) => {
+                Err(to("/ui/sign-in"))
+            }
+            Err(error) => Err(layout::problem(error.into())),
         }
     }
 }
@@ -132,7 +134,7 @@ pub(super) async fn sign_in(State(app): State<Shared>, headers: HeaderMap, form:
         return asking(StatusCode::TOO_MANY_REQUESTS, TOO_SOON);
     }
     let secret = form.get("key");
-    match app.keys.caller(Some(secret), &*app.store).await {
+    match app.keys.caller(Some(secret), &*app.store).await.map_err(ApiError::from) {
         Ok(_) => welcome(&app, &headers, Who::Key(secret.to_owned())),
         Err(ApiError::Unauthorized(said)) => {
             app.sessions.note_failure();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::DemoError;
 use super::provider::MODEL;
 use crate::gateway::Mode;
-use crate::outbound::{self, Outbound};
+use rb_runtime::http_client::{self, HttpClient};
 
 /// What the agent is asked.
 pub const TASK: &str = "Why are users logged out after five minutes?";
@@ -19,7 +19,7 @@ const CALLS_MAX: u32 = 40;
 
 /// An agent in the middle of its work.
 pub(super) struct Agent {
-    client: Outbound,
+    client: HttpClient,
     url: String,
     run_id: String,
     mode: Mode,
@@ -37,7 +37,7 @@ pub(super) struct Call {
 impl Agent {
     pub(super) fn new(gateway: &str, run_id: &str, mode: Mode) -> Self {
         Self {
-            client: outbound::client(),
+            client: http_client::new(),
             url: format!("{gateway}/anthropic/v1/messages"),
             run_id: run_id.to_owned(),
             mode,

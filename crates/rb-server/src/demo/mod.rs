@@ -20,9 +20,9 @@ pub use provider::MODEL;
 use self::agent::Agent;
 use self::provider::Provider;
 use crate::app::{App, Shared, StartError};
-use crate::auth::ORG_DEFAULT;
 use crate::config::{ConfigError, RawConfig};
 use crate::gateway::Mode;
+use rb_runtime::auth::DEFAULT_ORG;
 
 /// Why there was nothing to see.
 #[derive(Debug, thiserror::Error)]
@@ -127,7 +127,7 @@ impl Stage {
             tell(&Beat { call: tally.calls, told, thought: call.thought, tool: call.tool });
         }
         self.app.gateway.settled().await;
-        let run = RunKey { org: ORG_DEFAULT.to_owned(), run_id };
+        let run = RunKey { org: DEFAULT_ORG.to_owned(), run_id };
         if let Some(row) = self.store.run(&Scope::org(&run.org), &run.run_id).await? {
             tally.tokens = row.tokens.total;
             tally.cost_usd = row.cost_usd;
@@ -163,7 +163,7 @@ mod tests {
 
     async fn page(url: &str) -> String {
         let request = hyper::Request::get(url).body(Full::new(Bytes::new())).unwrap();
-        let answer = crate::outbound::client().request(request).await.unwrap();
+        let answer = rb_runtime::http_client::new().request(request).await.unwrap();
         let body = answer.into_body().collect().await.unwrap().to_bytes();
         String::from_utf8(body.to_vec()).unwrap()
     }

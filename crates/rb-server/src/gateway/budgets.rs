@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::conversations::lock;
 use crate::app::App;
-use crate::clock::{day_of, iso_day, now_ms};
 use crate::config::ConfigError;
+use rb_runtime::clock::{day_of, format_day, now_ms};
 
 /// Hard limits; what is left out is not limited.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -311,7 +311,7 @@ impl Day {
 }
 
 fn setting(day: i64, name: &str) -> String {
-    format!("spent:{}:{name}", iso_day(day))
+    format!("spent:{}:{name}", format_day(day))
 }
 
 #[cfg(test)]

@@ -20,19 +20,19 @@ use super::upstreams::Upstream;
 use super::watch::{Incoming, Verdict, watch};
 use super::watched::Watched;
 use crate::app::Shared;
-use crate::auth::Caller;
-use crate::body;
 use crate::error::ApiError;
-use crate::outbound::{self, Outbound};
+use crate::extract::body;
+use rb_runtime::auth::Caller;
+use rb_runtime::http_client::{self, HttpClient};
 
 /// A request as it goes up: bytes that were read, or a stream that nobody looked at.
 type Up = Either<Full<Bytes>, axum::body::Body>;
 
 /// The client for all upstreams.
-pub(super) type Upward = Outbound<Up>;
+pub(super) type Upward = HttpClient<Up>;
 
 pub(super) fn upward() -> Upward {
-    outbound::client()
+    http_client::new()
 }
 
 type Reply = Response<axum::body::Body>;
@@ -84,7 +84,7 @@ async fn caller(app: &Shared, given: &HeaderMap) -> Result<Caller, (StatusCode, 
         return Ok(Caller::local());
     }
     app.keys.caller(key, &*app.store).await.map_err(|error| {
-        if matches!(error, ApiError::Unauthorized(_)) {
+        if matches!(ApiError::from(error), ApiError::Unauthorized(_)) {
             let why = format!("a key of this gateway is needed: send it as `{}`", headers::KEY);
             return (StatusCode::UNAUTHORIZED, why);
         }

@@ -64,8 +64,8 @@ use self::recorder::Recorder;
 use self::upstreams::Upstreams;
 use self::watch::Incoming;
 use crate::app::{App, Shared};
-use crate::clock::now_ms;
 use crate::config::ConfigError;
+use rb_runtime::clock::now_ms;
 
 /// Where guidance stands in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -224,8 +224,10 @@ impl Gateway {
                 .routing
                 .iter()
                 .map(|(state, model)| (state.clone(), Value::from(model.as_str())));
-            metadata
-                .insert(crate::judge::MODEL_ROUTING.to_owned(), Value::Object(routes.collect()));
+            metadata.insert(
+                rb_runtime::runs::assessment::MODEL_ROUTING.to_owned(),
+                Value::Object(routes.collect()),
+            );
         }
         RunStart {
             run: run.clone(),
@@ -277,7 +279,7 @@ impl Gateway {
             self.recorder.put(remembered(run, &conversations::lock(conversation)));
             return;
         }
-        let turn = app.live.turn(run).await;
+        let turn = app.live_runs.lock(run).await;
         let version = turn.as_ref().map(|live| live.version);
         // What was decided while we waited for the turn is in it.
         let saved = remembered(run, &conversations::lock(conversation));

@@ -4,7 +4,7 @@
 use rb_store::Tokens;
 use serde::{Deserialize, Serialize};
 
-use crate::prices::Prices;
+use rb_runtime::prices::Prices;
 
 /// Providers keep what is not used for about so long.
 const WARM_MS: i64 = 5 * 60 * 1_000;
@@ -109,7 +109,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::prices::Price;
+    use rb_runtime::prices::Price;
 
     fn prices() -> Prices {
         let price =

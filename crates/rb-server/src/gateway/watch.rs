@@ -27,13 +27,12 @@ use super::mode::Mode;
 use super::watched::{Change as Made, Watched};
 use super::{Gateway, NAMELESS, Placement, remembered};
 use crate::app::{App, Shared};
-use crate::auth::Caller;
-use crate::clock::now_ms;
-use crate::hands::Taken;
-use crate::library::Match;
-use crate::live::{Live, Turn};
-use crate::steering::look_up;
-use crate::telemetry::{StepAssessed, StepChanged};
+use rb_runtime::auth::Caller;
+use rb_runtime::clock::now_ms;
+use rb_runtime::operator_messages::Claimed;
+use rb_runtime::retrieval::Match;
+use rb_runtime::runs::{LiveRun, RunGuard};
+use rb_runtime::telemetry::{StepAssessed, StepChanged};
 
 /// A longer request may hold a history that takes long to read; it is read beside the request, which waits no longer.
 const READ_BESIDE_BYTES: usize = 256 << 10;
@@ -114,7 +113,7 @@ async fn look(app: &Shared, incoming: Incoming<'_>) -> Option<Verdict> {
     for _ in 0..ATTEMPTS {
         match decide(app, &incoming, &chat, deadline).await? {
             Decided::So(verdict) => return Some(verdict),
-            Decided::Overtaken => app.metrics.overtaken.inc(),
+            Decided::Overtaken => app.metrics.version_conflicts.inc(),
         };
     }
     None
@@ -149,7 +148,7 @@ async fn decide(
     deadline: Deadline,
 ) -> Option<Decided> {
     let gateway = &app.gateway;
-    let (org, project) = incoming.caller.home(None, None);
+    let (org, project) = incoming.caller.org_and_project(None, None);
     let mut named = deadline.of(gateway.run_of(app, &org, incoming, chat)).await?;
     let (mut turn, mut conversation) = deadline.of(taken_up(app, &named.run)).await??;
     if chat.is_stored_elsewhere() || chat.refers() {
@@ -197,10 +196,10 @@ async fn decide(
 
 /// Waits for the turn of a run and takes up its conversation. Where other nodes may have gone on with the run, its state
 /// is read before the conversation: then what is guarded by the version of the state is never older than that.
-async fn taken_up(app: &Shared, run: &RunKey) -> Option<(Turn, Arc<Mutex<Conversation>>)> {
-    let mut turn = app.live.turn(run).await;
+async fn taken_up(app: &Shared, run: &RunKey) -> Option<(RunGuard, Arc<Mutex<Conversation>>)> {
+    let mut turn = app.live_runs.lock(run).await;
     if app.store.is_shared() && turn.is_none() {
-        *turn = Live::load_known(app, run).await.ok()?;
+        *turn = app.run_loader.load_known(run).await.ok()?;
         app.gateway.conversations.forget(run);
     }
     let conversation = app.gateway.conversations.of(app, run).await?;
@@ -240,7 +239,7 @@ impl Here<'_> {
     /// time.
     async fn step_forward(
         &self,
-        live: &mut Live,
+        live: &mut LiveRun,
         continuity: Continuity,
         latest: Option<Arc<StepRow>>,
     ) -> Option<Decided> {
@@ -252,24 +251,24 @@ impl Here<'_> {
             row.project.clone_from(&live.project);
         }
         let newest = rows.pop();
-        let mut words = Taken::default();
+        let mut words = Claimed::default();
         let is_retry = newest.is_none();
         let mut matches = Vec::new();
         let mut seen = Vec::with_capacity(rows.len() + 1);
         for mut earlier in rows {
-            live.read(&mut earlier);
+            live.assess(&mut earlier);
             seen.push(Arc::new(earlier));
         }
         let mut row = match newest {
             Some(mut row) => {
-                let mut ask = live.ask(&mut row);
+                let mut ask = live.before_call(&mut row);
                 if let Some(text) = self.near.clone() {
                     ask = ask.with_wrap_up(text);
                 }
                 let found;
                 (found, matches) = self.found(&ask, &model).await;
                 if is_open {
-                    words = app.hands.take(run).await;
+                    words = app.messages.claim(run).await;
                 }
                 live.plan(ask, &found, &words.texts(), &model, &mut row);
                 row
@@ -286,16 +285,18 @@ impl Here<'_> {
         lock(self.conversation).latest = Some(Arc::clone(&row));
         let is_kept = self.keep(live, seen, is_retry).await;
         if is_kept != Some(true) {
-            app.hands.put_back(words).await;
+            app.messages.put_back(words).await;
             return is_kept.map(|_| Decided::Overtaken);
         }
-        if let Some(Stop::TokenBudget { used, limit }) = live.told().and_then(|plan| plan.stop) {
-            app.hands.put_back(words).await;
+        if let Some(Stop::TokenBudget { used, limit }) =
+            live.current_plan().and_then(|plan| plan.stop)
+        {
+            app.messages.put_back(words).await;
             let why = format!("the token budget of this run is used up: {used} of {limit}");
             return Some(Decided::So(Verdict::Refused { status: 429, why }));
         }
         let conversation = lock(self.conversation);
-        let told = live.told().filter(|_| is_open);
+        let told = live.current_plan().filter(|_| is_open);
         let text =
             told.and_then(|plan| plan.fragment.as_ref()).map(|text| text.as_str().to_owned());
         let routed = told.and_then(|plan| plan.route.as_deref());
@@ -321,7 +322,12 @@ impl Here<'_> {
     /// Keeps what was seen and decided. Alone, this node writes it down beside the request; among others, before the
     /// request goes out, and only if nobody else has changed the run: then this is `false`.
     /// The last row of a retry was stored and counted before.
-    async fn keep(&self, live: &mut Live, seen: Vec<Arc<StepRow>>, is_retry: bool) -> Option<bool> {
+    async fn keep(
+        &self,
+        live: &mut LiveRun,
+        seen: Vec<Arc<StepRow>>,
+        is_retry: bool,
+    ) -> Option<bool> {
         let (app, gateway) = (self.app, &self.app.gateway);
         let start = self.says_more.clone().map(|start| Change::StartRun(Box::new(start)));
         let rows = seen.iter().map(|row| Change::PutStep(Arc::clone(row)));
@@ -341,9 +347,9 @@ impl Here<'_> {
         for (at, row) in seen.iter().enumerate() {
             let project = &row.project;
             if at < counted {
-                StepAssessed { row, project }.emit(app);
+                StepAssessed { row, project }.emit(&app.metrics, &app.events);
             } else {
-                StepChanged { row, project }.emit(app);
+                StepChanged { row, project }.emit(&app.events);
             }
         }
         Some(true)
@@ -354,9 +360,9 @@ impl Here<'_> {
         let has_rules = self.app.gateway.config.standing_rules;
         let wanted = |query: &&Query| has_rules || query.tier != Tier::E3;
         let queries: Vec<Query> = ask.queries.iter().filter(wanted).cloned().collect();
-        let looking = look_up(self.app, &self.run.org, model, &queries);
+        let looking = self.app.guidance.look_up(&self.run.org, model, &queries);
         let answers = self.deadline.of(looking).await;
-        answers.map(|answers| (answers.found, answers.matches)).unwrap_or_default()
+        answers.map(|answers| (answers.retrieved, answers.matches)).unwrap_or_default()
     }
 
     /// A row for each new step; before the first step, one for the first call.
@@ -435,20 +441,20 @@ async fn ensure_live(
     app: &Shared,
     run: &RunKey,
     start: impl FnOnce() -> RunStart,
-    turn: &mut Turn,
+    turn: &mut RunGuard,
 ) -> Option<Option<RunStart>> {
     if turn.is_some() {
         return Some(None);
     }
     // Among nodes it was looked for already, and what another one begins meanwhile the guard will find.
     if !app.store.is_shared() {
-        **turn = Live::load_known(app, run).await.ok()?;
+        **turn = app.run_loader.load_known(run).await.ok()?;
         if turn.is_some() {
             return Some(None);
         }
     }
     let start = start();
-    **turn = Some(Live::begin(app, &start).await.ok()?);
+    **turn = Some(app.run_loader.begin(&start).await.ok()?);
     Some(Some(start))
 }
 
@@ -501,7 +507,7 @@ impl Gateway {
 
     /// Queues what became of a step for the store and tells whoever listens.
     pub(super) fn amend_step(&self, app: &App, row: Arc<StepRow>) {
-        StepChanged { row: &row, project: &row.project }.emit(app);
+        StepChanged { row: &row, project: &row.project }.emit(&app.events);
         self.recorder.put(Change::AmendStep(row));
     }
 }

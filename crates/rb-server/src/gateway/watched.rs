@@ -16,10 +16,10 @@ use super::conversations::{answer_head, lock};
 use super::ledger::{Cause, Request};
 use super::watch::Incoming;
 use crate::app::Shared;
-use crate::clock::now_ms;
-use crate::hands::Taken;
-use crate::library::Match;
-use crate::telemetry::{GuidanceInjected, StepCharged};
+use rb_runtime::clock::now_ms;
+use rb_runtime::operator_messages::Claimed;
+use rb_runtime::retrieval::Match;
+use rb_runtime::telemetry::{GuidanceInjected, StepCharged};
 
 /// Of the final answer, so many characters are kept.
 const ANSWER_CHARS_MAX: usize = 4_000;
@@ -53,7 +53,7 @@ pub(super) struct Watched {
     upstream: String,
     row: Arc<StepRow>,
     /// What people say to the agent with this request.
-    words: Taken,
+    words: Claimed,
     /// Patterns found for this request; counted as shown once the provider accepts it.
     matches: Vec<Match>,
     /// It stands beside the conversation: it costs, and is no step.
@@ -83,7 +83,7 @@ impl Watched {
             model,
             upstream: incoming.upstream.to_owned(),
             row,
-            words: Taken::default(),
+            words: Claimed::default(),
             matches: Vec::new(),
             is_aside: false,
             planted: change.planted,
@@ -100,7 +100,7 @@ impl Watched {
     }
 
     /// The same with what people say to the agent.
-    pub(super) fn with_words(self, words: Taken) -> Self {
+    pub(super) fn with_words(self, words: Claimed) -> Self {
         Self { words, ..self }
     }
 
@@ -142,11 +142,11 @@ impl Watched {
         }
         self.planted = None;
         self.is_steered = false;
-        let mut turn = app.live.turn(&self.row.run).await;
+        let mut turn = app.live_runs.lock(&self.row.run).await;
         if let Some(live) = turn.as_mut() {
-            live.untell();
+            live.discard_plan();
         }
-        app.hands.put_back(std::mem::take(&mut self.words)).await;
+        app.messages.put_back(std::mem::take(&mut self.words)).await;
         let row = Arc::make_mut(&mut self.row);
         row.injections.clear();
         row.injection_sources.clear();
@@ -158,8 +158,8 @@ impl Watched {
     /// the client, so that its next request finds it.
     pub(super) async fn accepted(&mut self, app: &Shared) {
         if self.is_steered {
-            GuidanceInjected { sources: &self.row.injection_sources }.emit(app);
-            app.patterns.used(&std::mem::take(&mut self.matches));
+            GuidanceInjected { sources: &self.row.injection_sources }.emit(&app.metrics);
+            app.patterns.record_uses(&std::mem::take(&mut self.matches));
         }
         let is_routing = !app.gateway.config.routing.is_empty();
         if self.is_aside || (self.planted.is_none() && !is_routing) {
@@ -193,7 +193,7 @@ impl Watched {
             self.note_aside(&app, spent).await;
             return;
         }
-        StepCharged { usd }.emit(&app);
+        StepCharged { usd }.emit(&app.metrics);
         let row = Arc::make_mut(&mut self.row);
         add(&mut row.tokens, &tokens);
         row.cost_usd += usd;
@@ -297,7 +297,7 @@ impl Watched {
                 share,
                 "steering seems to cost this run its cache; it is steered no more"
             );
-            app.metrics.cache_fuses.inc();
+            app.metrics.cache_guards_tripped.inc();
         }
         // The sums go with the next request; what stops the steering must not be forgotten.
         if cause.is_some() {

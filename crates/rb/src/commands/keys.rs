@@ -2,8 +2,8 @@
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use rb_server::keys::{Kind, make};
-use rb_server::{iso, now_ms};
+use rb_runtime::auth::{KeyKind, create_key};
+use rb_runtime::clock::{format_rfc3339, now_ms};
 use rb_store::{Change, KeyRow, Store};
 
 use crate::exit::Exit;
@@ -31,7 +31,7 @@ enum KeysCommand {
         #[arg(long, value_name = "TEXT", default_value = "")]
         name: String,
         /// Organisation of the key.
-        #[arg(long, value_name = "ID", default_value = rb_server::auth::ORG_DEFAULT)]
+        #[arg(long, value_name = "ID", default_value = rb_runtime::auth::DEFAULT_ORG)]
         org: String,
         /// Project that the key is limited to; default: all projects of the organisation.
         #[arg(long, value_name = "ID")]
@@ -60,9 +60,9 @@ pub(crate) fn run(args: &KeysArgs, out: &mut Out) -> Result<Exit> {
         let store = settings.open().await?;
         match &args.command {
             KeysCommand::Create { name, org, project, test } => {
-                let kind = if *test { Kind::Test } else { Kind::Live };
+                let kind = if *test { KeyKind::Test } else { KeyKind::Live };
                 let project = project.as_deref().unwrap_or_default();
-                let (secret, row) = make(kind, org, project, name)?;
+                let (secret, row) = create_key(kind, org, project, name)?;
                 store.apply(vec![Change::PutKey(Box::new(row))]).await?;
                 out.plain_result(&format!("{secret}\n"))?;
                 out.note("store the key now: only its hash is kept and it cannot be shown again");
@@ -95,9 +95,10 @@ fn list(keys: &[KeyRow], json: bool, out: &mut Out) -> Result<()> {
     for key in keys {
         let project = if key.project.is_empty() { "all projects" } else { &key.project };
         let owner = format!("{} / {project}", key.org);
-        let line = row([&key.key_id, &key.shown, &owner, &key.name, &iso(key.created_ms)]);
+        let line =
+            row([&key.key_id, &key.shown, &owner, &key.name, &format_rfc3339(key.created_ms)]);
         let revoked = match key.revoked_ms {
-            Some(at) => format!("  {RED}revoked {}{RED:#}", iso(at)),
+            Some(at) => format!("  {RED}revoked {}{RED:#}", format_rfc3339(at)),
             None => String::new(),
         };
         out.result(&format!("{BOLD}{}{BOLD:#}{revoked}\n", line.trim_end()))?;
@@ -112,8 +113,8 @@ fn as_json(key: &KeyRow) -> serde_json::Value {
         "shown": key.shown,
         "org_id": key.org,
         "project_id": key.project,
-        "created_at": iso(key.created_ms),
-        "revoked_at": key.revoked_ms.map(iso),
+        "created_at": format_rfc3339(key.created_ms),
+        "revoked_at": key.revoked_ms.map(format_rfc3339),
     })
 }
 

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use rayon::prelude::*;
 use rb_engine::config::{Engine, EngineConfig};
-use rb_server::seconded;
+use rb_runtime::retrieval::embedding;
 use rb_view::{Listed, Markup, StateReplay};
 use rb_wire::transcripts::Complaint;
 
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &ReportArgs, out: &mut Out) -> Result<Exit> {
 
 fn from_files(args: &ReportArgs, path: PathBuf, out: &mut Out) -> Result<(String, Exit)> {
     let config = EngineConfig { suite: args.suite.choice(), ..EngineConfig::default() };
-    let engine = Arc::new(config.check()?.with_embedder(seconded::packed()));
+    let engine = Arc::new(config.check()?.with_embedder(embedding::builtin()));
     let mut reading = Reading::start(&[path], out)?;
     let mut renderer = Renderer { engine, max_full: args.runs_max.max(1), ..Renderer::default() };
     reading.each(out, |batch, diagnostics, out| {

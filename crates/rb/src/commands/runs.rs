@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::{Result, bail};
 use clap::Args;
 use rb_engine::monitors::{ALL, find};
-use rb_server::{iso, now_ms};
+use rb_runtime::clock::{format_rfc3339, now_ms};
 use rb_store::{OutcomeClass, RunFilter, RunKey, RunRow, Scope, StepRow, Store, run_status};
 use serde_json::{Value, json};
 
@@ -103,9 +103,9 @@ fn json_line(run: &RunRow) -> Value {
         "model": run.model,
         "framework": run.framework,
         "parent_run_id": run.parent,
-        "started_at": iso(run.started_ms),
-        "last_seen_at": iso(run.seen_ms),
-        "finished_at": run.finished_ms.map(iso),
+        "started_at": format_rfc3339(run.started_ms),
+        "last_seen_at": format_rfc3339(run.seen_ms),
+        "finished_at": run.finished_ms.map(format_rfc3339),
         "outcome": run.outcome,
         "step_count": run.step_count,
         "peak_score": run.score_peak,
@@ -130,7 +130,7 @@ fn run_line(run: &RunRow) -> String {
             let _ = write!(fired, "  {style}{}{style:#}", short(&texts.join(", "), 80));
         }
     }
-    let started: String = iso(run.started_ms).chars().take(16).collect();
+    let started: String = format_rfc3339(run.started_ms).chars().take(16).collect();
     format!(
         "{DIM}{started}{DIM:#}  {BOLD}{}{BOLD:#}  {}  {:>6}  {:.2}  {}{fired}\n",
         fitted(&run.run.run_id, ID_COLUMNS),

@@ -22,7 +22,7 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::Context as _;
 use flate2::bufread::MultiGzDecoder;
-use rb_server::recorded;
+use rb_runtime::import;
 use rb_wire::transcripts::{Importer, Trouble};
 use walkdir::WalkDir;
 
@@ -156,7 +156,7 @@ impl Source {
 
     /// Returns the file name without directory and extensions.
     pub(crate) fn stem(&self) -> &str {
-        recorded::stem(if self.path.is_none() { "stdin" } else { &self.name })
+        import::file_stem(if self.path.is_none() { "stdin" } else { &self.name })
     }
 }
 
@@ -174,12 +174,12 @@ pub(crate) struct Chunk {
 impl Chunk {
     /// Returns a fallback id for run `at` of `of` in this chunk, with the path of the file.
     pub(crate) fn location(&self, at: usize, of: usize) -> String {
-        recorded::place(&self.source.name, self.line(), at, of)
+        import::fallback_run_id(&self.source.name, self.line(), at, of)
     }
 
     /// Returns a fallback id without the directory, which stays valid if the file moves.
     pub(crate) fn fallback_run_id(&self, at: usize, of: usize) -> String {
-        recorded::place(self.source.stem(), self.line(), at, of)
+        import::fallback_run_id(self.source.stem(), self.line(), at, of)
     }
 
     /// Returns the line number, or `None` for a whole file.

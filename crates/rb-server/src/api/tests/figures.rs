@@ -7,9 +7,9 @@ use rb_store::{Change, RunKey, RunStart, StepRow};
 use serde_json::json;
 
 use super::with_runs;
-use crate::clock::now_ms;
 use crate::config::RawConfig;
 use crate::trial::{OPERATOR, Trial};
+use rb_runtime::clock::now_ms;
 
 #[tokio::test]
 async fn an_experiment_is_reported_from_its_runs() {

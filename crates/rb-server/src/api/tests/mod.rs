@@ -16,6 +16,8 @@ mod import;
 mod library;
 /// Spans of OpenTelemetry.
 mod otlp;
+/// Export to a collector.
+mod otlp_export;
 /// Profiles, monitors, keys, and who is calling.
 mod profiles;
 /// Runs as they are read.

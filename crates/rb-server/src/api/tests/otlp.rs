@@ -122,7 +122,7 @@ async fn a_loop_is_noticed_and_nobody_elses_is_touched() {
         spans.push(thinks(2 + 2 * at, "Let me run the tests again.", &call));
         spans.push(acts(3 + 2 * at, &call));
     }
-    let mut heard = trial.app.events.listen();
+    let mut heard = trial.app.events.subscribe();
     send(&trial, &trial.acme, &spans).await;
     let run = trial.get(&format!("/monitor/runs/{TRACE}"), &trial.acme).await;
     assert!(!run.at("/fires_by_monitor").as_object().unwrap().is_empty(), "{}", run.text);

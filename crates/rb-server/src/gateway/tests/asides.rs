@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Stage;
 use super::talk::{Dialect, TASK, obliging};
-use crate::auth::ORG_DEFAULT;
+use rb_runtime::auth::DEFAULT_ORG;
 
 const MESSAGES: &str = "/anthropic/v1/messages?beta=true";
 const SESSION: &str = "0199-session";
@@ -101,7 +101,7 @@ async fn asides_are_no_part_of_the_trace() {
         let search = Some("search");
         assert_eq!(actions, [None, search, search, search, search], "restarts: {restarts}");
         assert!(steps.iter().all(|step| step.model == MAIN), "the small model took none of them");
-        let scope = Scope::org(ORG_DEFAULT);
+        let scope = Scope::org(DEFAULT_ORG);
         let row = stage.store.run(&scope, &main).await.unwrap().unwrap();
         assert_eq!((row.task.as_str(), row.model.as_str()), (TASK, MAIN));
         assert_eq!(row.agent_name, "claude-cli");
@@ -164,6 +164,6 @@ async fn a_session_that_begins_with_an_aside_is_known_by_its_work() {
     let steps = stage.steps(&run).await;
     let actions: Vec<_> = steps.iter().map(|step| step.action.as_deref()).collect();
     assert_eq!(actions, [None, Some("search"), Some("search")]);
-    let row = stage.store.run(&Scope::org(ORG_DEFAULT), &run).await.unwrap().unwrap();
+    let row = stage.store.run(&Scope::org(DEFAULT_ORG), &run).await.unwrap().unwrap();
     assert_eq!(row.model, MAIN);
 }

@@ -6,7 +6,7 @@ use super::Stage;
 use super::talk::{DIALECTS, Dialect, obliging};
 use crate::config::RawConfig;
 use crate::gateway::BudgetConfig;
-use crate::prices::Price;
+use rb_runtime::prices::Price;
 
 const WRAP_UP: &str = "It may be best to wrap up";
 

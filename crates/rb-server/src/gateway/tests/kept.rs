@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Stage;
 use super::upstream::{Act, Seen, answer};
-use crate::auth::ORG_DEFAULT;
+use rb_runtime::auth::DEFAULT_ORG;
 
 /// How a client tells what it goes on from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +102,7 @@ fn failing_once(way: Way, refused: usize) -> impl FnMut(&Seen) -> Vec<Act> + Sen
 async fn runs(stage: &Stage) -> Vec<String> {
     assert!(stage.app.gateway.settled().await);
     let filter = RunFilter { count_max: 50, ..RunFilter::default() };
-    let all = stage.store.runs(&Scope::org(ORG_DEFAULT), &filter).await.unwrap();
+    let all = stage.store.runs(&Scope::org(DEFAULT_ORG), &filter).await.unwrap();
     all.into_iter().map(|run| run.run.run_id).collect()
 }
 

@@ -67,7 +67,7 @@ async fn patterns_that_reach_the_model_count_as_shown() {
     raw.gateway.standing_rules = true;
     let stage = Stage::with(raw, obliging).await;
     play(&stage, 1).await;
-    stage.app.patterns.write_uses().await;
+    stage.app.patterns.flush_uses().await;
     let filter = PatternFilter { tier: Some("e3".to_owned()), count_max: 1_000, after: None };
     let patterns = stage.app.store.patterns(&Scope::default(), &filter).await.unwrap();
     let uses: u64 = patterns.iter().map(|row| row.uses).sum();

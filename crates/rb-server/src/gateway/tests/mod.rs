@@ -38,9 +38,9 @@ use tokio::task::JoinHandle;
 use self::client::Got;
 use self::upstream::{Act, Seen, Upstream};
 use crate::app::{App, Shared};
-use crate::auth::ORG_DEFAULT;
 use crate::config::RawConfig;
-use crate::keys::{self, Kind};
+use rb_runtime::auth::DEFAULT_ORG;
+use rb_runtime::auth::{self, KeyKind};
 
 /// What arrives later than this does not arrive.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(20);
@@ -121,9 +121,9 @@ impl Stage {
 
     /// The same for a project.
     async fn key_of(&self, project: &str) -> String {
-        let (secret, row) = keys::make(Kind::Test, ORG_DEFAULT, project, "trial").unwrap();
+        let (secret, row) = auth::create_key(KeyKind::Test, DEFAULT_ORG, project, "trial").unwrap();
         self.store.apply(vec![Change::PutKey(Box::new(row))]).await.unwrap();
-        self.app.keys.forget();
+        self.app.keys.invalidate();
         secret
     }
 
@@ -135,7 +135,7 @@ impl Stage {
     /// The steps of a run, once everything that passed is stored.
     async fn steps(&self, run_id: &str) -> Vec<StepRow> {
         assert!(self.app.gateway.settled().await, "the store takes what was seen");
-        let run = RunKey { org: ORG_DEFAULT.to_owned(), run_id: run_id.to_owned() };
+        let run = RunKey { org: DEFAULT_ORG.to_owned(), run_id: run_id.to_owned() };
         self.store.steps(&run, 0, 1_000).await.unwrap()
     }
 

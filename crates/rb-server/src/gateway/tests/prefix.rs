@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Stage;
 use super::talk::{DIALECTS, Dialect, SIGN, obliging};
 use super::upstream::{Act, Seen, answer};
-use crate::auth::ORG_DEFAULT;
+use rb_runtime::auth::DEFAULT_ORG;
 
 const TURNS: usize = 10;
 /// The brackets that close the conversation and the request.
@@ -196,7 +196,7 @@ async fn rewritten(nodes: Nodes, run: Option<&str>) -> (Vec<String>, usize) {
         }
     }
     let filter = RunFilter { count_max: 50, ..RunFilter::default() };
-    let runs = stage.store.runs(&Scope::org(ORG_DEFAULT), &filter).await.unwrap();
+    let runs = stage.store.runs(&Scope::org(DEFAULT_ORG), &filter).await.unwrap();
     assert_eq!(runs.len(), 1, "{nodes:?}: {runs:?}");
     let steps = stage.steps(&runs[0].run.run_id).await;
     (stage.upstream.seen().iter().map(Seen::text).collect(), steps.len())

@@ -9,8 +9,8 @@ use rb_store::RunKey;
 
 use super::Stage;
 use super::talk::{DIALECTS, Dialect, SIGN, obliging};
-use crate::auth::ORG_DEFAULT;
-use crate::live::Live;
+use rb_runtime::auth::DEFAULT_ORG;
+use rb_runtime::runs::LiveRun;
 use rb_testkit::Fault;
 
 const WEAK: [Fault; 4] = [Fault::Unavailable, Fault::Locked, Fault::DiskFull, Fault::PanicOnRead];
@@ -69,7 +69,7 @@ async fn a_known_run_is_steered_from_memory_while_the_store_is_away() {
 async fn whoever_watches_a_project_hears_of_its_steps() {
     let stage = Stage::new(obliging).await;
     let key = stage.key_of("web").await;
-    let mut heard = stage.app.events.listen();
+    let mut heard = stage.app.events.subscribe();
     let headers = [("x-reasonblocks-run-id", "r"), ("x-reasonblocks-key", key.as_str())];
     let body = Dialect::Chat.request("m", &Dialect::Chat.history(1));
     assert_eq!(stage.post(Dialect::Chat.path(), &headers, &body).await.status, 200);
@@ -93,7 +93,7 @@ async fn a_run_goes_on_after_a_panic_in_the_middle() {
     let stage = Stage::new(obliging).await;
     call(&stage, Dialect::Anthropic, "shaken", 1).await;
     stage.app.gateway.settled().await;
-    let run = RunKey { org: ORG_DEFAULT.to_owned(), run_id: "shaken".to_owned() };
+    let run = RunKey { org: DEFAULT_ORG.to_owned(), run_id: "shaken".to_owned() };
     stage.app.gateway.conversations.forget(&run);
     stage.store.set_fault(Fault::PanicOnRead);
     call(&stage, Dialect::Anthropic, "shaken", 2).await;
@@ -110,10 +110,10 @@ async fn an_engine_that_panics_harms_no_call() {
     let stage = Stage::new(obliging).await;
     for dialect in DIALECTS {
         let run_id = format!("{dialect:?}");
-        let run = RunKey { org: ORG_DEFAULT.to_owned(), run_id: run_id.clone() };
+        let run = RunKey { org: DEFAULT_ORG.to_owned(), run_id: run_id.clone() };
         let panics = |_: &str| -> Vector { panic!("injected") };
         let rules = Engine::default().with_embedder(Arc::new(panics));
-        *stage.app.live.turn(&run).await = Some(Live::judged_by(Arc::new(rules)));
+        *stage.app.live_runs.lock(&run).await = Some(LiveRun::with_engine(Arc::new(rules)));
         for turns in 0..8 {
             call(&stage, dialect, &run_id, turns).await;
         }

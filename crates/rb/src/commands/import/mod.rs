@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use rayon::prelude::*;
-use rb_server::prices::Prices;
-use rb_server::recorded::{Origin, Recorded, Shelf, Tally};
+use rb_runtime::import::{ImportSource, ImportSummary, ImportWriter, ImportedRun};
+use rb_runtime::prices::Prices;
 use rb_wire::transcripts::Complaint;
 use tokio::runtime::Runtime;
 
@@ -34,11 +34,11 @@ pub(crate) struct ImportArgs {
     paths: Vec<PathBuf>,
 
     /// Organisation of the runs.
-    #[arg(long, value_name = "ID", default_value = rb_server::auth::ORG_DEFAULT)]
+    #[arg(long, value_name = "ID", default_value = rb_runtime::auth::DEFAULT_ORG)]
     org: String,
 
     /// Project of the runs.
-    #[arg(long, value_name = "ID", default_value = rb_server::auth::PROJECT_DEFAULT)]
+    #[arg(long, value_name = "ID", default_value = rb_runtime::auth::DEFAULT_PROJECT)]
     project: String,
 
     /// Import through this running server instead of opening the database.
@@ -91,16 +91,16 @@ pub(crate) fn run(args: &ImportArgs, out: &mut Out) -> Result<Exit> {
     Ok(exit)
 }
 
-fn store(args: &ImportArgs, runtime: Runtime, out: &mut Out) -> Result<(Tally, Reading)> {
+fn store(args: &ImportArgs, runtime: Runtime, out: &mut Out) -> Result<(ImportSummary, Reading)> {
     let settings = Settings::load(&args.data)?;
     let opened = runtime.block_on(settings.open()).with_context(|| store_error(&settings))?;
     let prices = Prices::new(settings.raw.prices.clone());
     let mut reading = Reading::start(&args.paths, out)?;
-    let mut importer = StoreImporter { args, prices, runtime, writer: Shelf::new(opened) };
+    let mut importer = StoreImporter { args, prices, runtime, writer: ImportWriter::new(opened) };
     let written =
         reading.each(out, |batch, diagnostics, out| importer.import(batch, diagnostics, out));
     written.and_then(|()| importer.flush()).with_context(|| store_error(&settings))?;
-    Ok((importer.writer.tally, reading))
+    Ok((importer.writer.summary, reading))
 }
 
 fn store_error(settings: &Settings) -> String {
@@ -117,7 +117,7 @@ struct StoreImporter<'a> {
     args: &'a ImportArgs,
     prices: Prices,
     runtime: Runtime,
-    writer: Shelf,
+    writer: ImportWriter,
 }
 
 impl StoreImporter<'_> {
@@ -132,24 +132,24 @@ impl StoreImporter<'_> {
         for (chunk, (runs, found)) in batch.chunks.iter().zip(assessed) {
             diagnostics.report_chunk(chunk, &found, out);
             for run in runs {
-                self.runtime.block_on(self.writer.keep(run)).map_err(io::Error::other)?;
+                self.runtime.block_on(self.writer.add(run)).map_err(io::Error::other)?;
             }
         }
         Ok(())
     }
 
     /// Assesses the runs of a chunk; runs without steps are `None`.
-    fn assess(&self, chunk: &Chunk, bytes: &[u8]) -> (Vec<Option<Recorded>>, Vec<Complaint>) {
+    fn assess(&self, chunk: &Chunk, bytes: &[u8]) -> (Vec<Option<ImportedRun>>, Vec<Complaint>) {
         let (runs, diagnostics) = (chunk.importer.parse)(bytes);
         let assessed = runs.par_iter().enumerate().map(|(at, run)| {
-            let origin = Origin {
+            let origin = ImportSource {
                 org: &self.args.org,
                 project: &self.args.project,
                 format: chunk.importer.id,
                 file: &chunk.source.name,
-                place: &chunk.fallback_run_id(at, runs.len()),
+                fallback_id: &chunk.fallback_run_id(at, runs.len()),
             };
-            Recorded::judge(run, &origin, &self.prices)
+            ImportedRun::assess(run, &origin, &self.prices)
         });
         (assessed.collect(), diagnostics)
     }
@@ -159,7 +159,7 @@ impl StoreImporter<'_> {
     }
 }
 
-fn summary(tally: &Tally) -> String {
+fn summary(tally: &ImportSummary) -> String {
     let grown = format!(" updated ({})", counted(tally.grown_steps, "step"));
     let parts = [
         (tally.new_runs, " new"),

@@ -6,8 +6,8 @@ use anyhow::{Context as _, Result};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use rb_runtime::import::ImportSummary;
 use rb_server::ask::{self, AskError};
-use rb_server::recorded::Tally;
 use serde::Deserialize;
 use tokio::runtime::Runtime;
 
@@ -26,10 +26,11 @@ pub(super) fn send(
     url: &str,
     runtime: &Runtime,
     out: &mut Out,
-) -> Result<(Tally, Reading)> {
+) -> Result<(ImportSummary, Reading)> {
     let variable = std::env::var("REASONBLOCKS_API_KEY").ok().filter(|key| !key.is_empty());
     let key = args.key.clone().or(variable);
-    let mut sender = Sender { args, url, key, runtime, tally: Tally::default(), file: None };
+    let mut sender =
+        Sender { args, url, key, runtime, tally: ImportSummary::default(), file: None };
     let mut reading = Reading::start(&args.paths, out)?;
     let sent = reading.each(out, |batch, diagnostics, out| sender.send(batch, diagnostics, out));
     sender.close_file(out);
@@ -42,16 +43,16 @@ struct Sender<'a> {
     url: &'a str,
     key: Option<String>,
     runtime: &'a Runtime,
-    tally: Tally,
+    tally: ImportSummary,
     /// Current file and its totals.
-    file: Option<(String, Tally)>,
+    file: Option<(String, ImportSummary)>,
 }
 
 /// Response of the import route.
 #[derive(Deserialize)]
 struct ImportResponse {
     #[serde(flatten)]
-    tally: Tally,
+    tally: ImportSummary,
     complaints: Vec<RemoteDiagnostic>,
     complaint_count: u64,
 }
@@ -96,7 +97,7 @@ impl Sender<'_> {
         let name = &first.source.name;
         if self.file.as_ref().is_none_or(|(file, _)| file != name) {
             self.close_file(out);
-            self.file = Some((name.clone(), Tally::default()));
+            self.file = Some((name.clone(), ImportSummary::default()));
         }
         let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
         packed.write_all(bytes)?;
@@ -121,9 +122,9 @@ impl Sender<'_> {
         if hidden > 0 {
             out.warning(&format!("{name}: {} not shown", counted(hidden, "more diagnostic")));
         }
-        self.tally = self.tally.and(response.tally);
+        self.tally = self.tally.merge(response.tally);
         if let Some((_, tally)) = &mut self.file {
-            *tally = tally.and(response.tally);
+            *tally = tally.merge(response.tally);
         }
         Ok(())
     }

@@ -16,7 +16,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use rb_server::{App, RunsHeard, Shared, ask, now_ms};
+use rb_runtime::clock::now_ms;
+use rb_runtime::events::SeenRuns;
+use rb_server::{App, Shared, ask};
 use rb_store::{Change, Scope, Store};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -110,7 +112,7 @@ async fn with_own_gateway(args: &RunArgs, out: &mut Out) -> Result<Exit> {
         .await
         .context("cannot listen on a local port")?;
     let url = format!("http://{}", listener.local_addr()?);
-    let mut events = app.runs_heard();
+    let mut events = app.seen_runs();
     let (stop, stopped) = oneshot::channel::<()>();
     let server = tokio::spawn(rb_server::serve(Shared::clone(&app), listener, async {
         drop(stopped.await);
@@ -180,7 +182,7 @@ struct ChildResult {
 async fn run_while_reading(
     args: &RunArgs,
     addresses: &Addresses,
-    events: &mut RunsHeard,
+    events: &mut SeenRuns,
     out: &mut Out,
 ) -> Result<ChildResult> {
     let mut tick = tokio::time::interval(EVENTS_INTERVAL);
@@ -188,7 +190,7 @@ async fn run_while_reading(
     loop {
         tokio::select! {
             result = &mut child => return result,
-            _ = tick.tick() => { events.catch_up(); }
+            _ = tick.tick() => { events.refresh(); }
         }
     }
 }
@@ -218,12 +220,12 @@ async fn run_child(args: &RunArgs, addresses: &Addresses, out: &mut Out) -> Resu
 /// Records the outcome of all runs that passed through the gateway and returns them in the order of their start.
 async fn finish(
     store: &dyn Store,
-    events: &mut RunsHeard,
+    events: &mut SeenRuns,
     started_ms: i64,
     outcome: &str,
 ) -> Result<Vec<FinishedRun>> {
     let mut runs = Vec::new();
-    for key in events.catch_up() {
+    for key in events.refresh() {
         let Some(row) = store.run(&Scope::org(&key.org), &key.run_id).await? else { continue };
         let outcome = outcome.to_owned();
         let finish = Change::FinishRun { run: key.clone(), at_ms: now_ms(), outcome };

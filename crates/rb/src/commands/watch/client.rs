@@ -190,5 +190,5 @@ async fn end(sender: mpsc::Sender<News>) {
 
 /// A time as the server writes it: `2026-01-31T10:00:00.000Z`.
 pub(super) fn time_ms(text: &str) -> Option<i64> {
-    rb_server::read_iso(text)
+    rb_runtime::clock::parse_rfc3339(text)
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use rb_server::now_ms;
+use rb_runtime::clock::now_ms;
 
 use self::client::{Feed, News};
 use self::model::{Board, Told};
