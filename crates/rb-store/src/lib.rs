@@ -5,7 +5,8 @@
 //! writes go through [`Store::apply`] as a list of [`Change`]s that is applied atomically and is durable when the
 //! call returns. Each kind of read has its own method, most of them limited by a [`Scope`].
 //!
-//! **Promises.** No HTTP. The store generates no ids and reads no clock: both come from the caller.
+//! **Promises.** No HTTP. Ids and times come from the caller: the store reads no wall clock, and the row numbers that
+//! the database assigns never leave it.
 
 /// On-disk write queue for a database that is unavailable.
 mod backlog;

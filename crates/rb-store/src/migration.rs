@@ -1,19 +1,64 @@
-//! Numbered schema migrations, shared by all backends.
+//! Numbered schema migrations of all backends.
 //!
 //! The same change has the same number and name on every backend. A backend leaves out the numbers that do not concern
 //! it, such as the event table on SQLite.
 
+use crate::sql::Dialect;
+
 /// One schema change and the schema version that it leads to.
+#[derive(Clone, Copy)]
 pub(crate) struct Migration {
     pub(crate) version: u32,
     pub(crate) name: &'static str,
     pub(crate) sql: &'static str,
 }
 
-impl Migration {
-    pub(crate) const fn new(version: u32, name: &'static str, sql: &'static str) -> Self {
-        Self { version, name, sql }
-    }
+/// File of a migration and its statements on SQLite and PostgreSQL.
+type File = (&'static str, Option<&'static str>, Option<&'static str>);
+
+macro_rules! sql {
+    ($backend:literal, $name:literal) => {
+        Some(include_str!(concat!("../migrations/", $backend, "/", $name, ".sql")))
+    };
+}
+
+macro_rules! migration {
+    ($name:literal, both) => {
+        ($name, sql!("sqlite", $name), sql!("postgres", $name))
+    };
+    ($name:literal, sqlite) => {
+        ($name, sql!("sqlite", $name), None)
+    };
+    ($name:literal, postgres) => {
+        ($name, None, sql!("postgres", $name))
+    };
+}
+
+/// All migrations, oldest first. The statements of a released migration never change.
+const FILES: &[File] = &[
+    migration!("0001_first", both),
+    migration!("0002_conversations", sqlite),
+    migration!("0003_versions", sqlite),
+    migration!("0004_reading", both),
+    migration!("0005_library", both),
+    migration!("0006_waiting", both),
+    migration!("0007_answers", both),
+    migration!("0008_node_events", postgres),
+    migration!("0009_operator_messages", both),
+    migration!("0010_step_state", both),
+];
+
+/// Returns the migrations of a backend, oldest first.
+pub(crate) fn migrations(dialect: Dialect) -> Vec<Migration> {
+    let migration = |(file, sqlite, postgres): &File| {
+        let (version, name) = file.split_once('_')?;
+        let sql = match dialect {
+            Dialect::Sqlite => *sqlite,
+            Dialect::Postgres => *postgres,
+        };
+        Some(Migration { version: version.parse().ok()?, name, sql: sql? })
+    };
+    FILES.iter().filter_map(migration).collect()
 }
 
 /// Returns the newest schema version in a list that is sorted by version.
@@ -24,36 +69,48 @@ pub(crate) fn newest(migrations: &[Migration]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{postgres, sqlite};
-
-    /// Checks that a directory under `migrations/` contains exactly the listed files and that each states its number.
-    fn check_files(directory: &str, listed: &[Migration]) {
-        let directory = format!("{}/migrations/{directory}", env!("CARGO_MANIFEST_DIR"));
-        let files = std::fs::read_dir(directory).unwrap();
-        let mut files: Vec<String> =
-            files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
-        files.sort_unstable();
-        let names: Vec<String> =
-            listed.iter().map(|one| format!("{:04}_{}.sql", one.version, one.name)).collect();
-        assert_eq!(files, names);
-        for (file, migration) in files.iter().zip(listed) {
-            assert!(migration.sql.starts_with(&format!("-- {}: ", &file[..4])), "{file}");
-        }
-    }
 
     #[test]
     fn the_listed_migrations_match_the_files() {
-        check_files("sqlite", sqlite::MIGRATIONS);
-        check_files("postgres", postgres::MIGRATIONS);
+        for (directory, dialect) in [("sqlite", Dialect::Sqlite), ("postgres", Dialect::Postgres)] {
+            let directory = format!("{}/migrations/{directory}", env!("CARGO_MANIFEST_DIR"));
+            let files = std::fs::read_dir(directory).unwrap();
+            let mut files: Vec<String> =
+                files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+            files.sort_unstable();
+            let listed = migrations(dialect);
+            let names: Vec<String> =
+                listed.iter().map(|one| format!("{:04}_{}.sql", one.version, one.name)).collect();
+            assert_eq!(files, names);
+            for migration in listed {
+                let number = format!("-- {:04}: ", migration.version);
+                assert!(migration.sql.starts_with(&number), "{}", migration.name);
+            }
+        }
     }
 
     #[test]
-    fn the_same_change_has_the_same_number_on_both_backends() {
-        for one in sqlite::MIGRATIONS {
-            for other in postgres::MIGRATIONS {
-                assert_eq!(one.version == other.version, one.name == other.name, "{}", one.name);
-            }
+    fn numbers_are_consecutive() {
+        let numbers: Vec<&str> = FILES.iter().map(|(file, ..)| &file[..4]).collect();
+        let expected: Vec<String> = (1..=FILES.len()).map(|at| format!("{at:04}")).collect();
+        assert_eq!(numbers, expected);
+    }
+
+    /// The table of CONTRIBUTING names the files that a change of the store touches.
+    #[test]
+    fn the_files_that_contributing_names_exist() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+        let text = std::fs::read_to_string(format!("{root}/CONTRIBUTING.md")).unwrap();
+        let rows = text
+            .lines()
+            .filter(|line| line.starts_with("| a **store") || line.contains("**migration**"));
+        let paths: Vec<&str> = rows
+            .flat_map(|row| row.split('`').skip(1).step_by(2))
+            .filter(|path| path.contains('/') && !path.contains(['<', '*']))
+            .collect();
+        assert!(paths.len() >= 8, "{paths:?}");
+        for path in paths {
+            assert!(std::path::Path::new(&format!("{root}/crates/{path}")).exists(), "{path}");
         }
-        assert_eq!(newest(sqlite::MIGRATIONS), newest(postgres::MIGRATIONS));
     }
 }

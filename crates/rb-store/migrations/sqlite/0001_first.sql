@@ -6,8 +6,8 @@
 --
 -- Conventions. Times are milliseconds since 1970 and end in `_ms`; days are days since 1970. Sums of fractions are
 -- integers in billionths and end in `_nano`, so that they can be subtracted exactly. Lists and maps are JSON, NULL if
--- empty. Absent texts are '' where the caller makes no difference. No value is generated here: ids and times come
--- from the caller.
+-- empty. Absent texts are '' where the caller makes no difference. Ids and times come from the caller; the
+-- row numbers `id` are internal.
 
 -- A run with its description and the totals over its steps. `experiment_id` and `arm` are copies from `metadata` for
 -- lookups. `outcome_class` is 0 success, 1 failure, 2 other, 3 unfinished. `monitors` is {monitor: [fired, low, warn,

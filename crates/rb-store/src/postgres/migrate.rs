@@ -6,26 +6,6 @@ use super::error::DbError;
 use crate::migration::{Migration, newest};
 use crate::{Result, StoreError};
 
-/// All migrations, oldest first. A released migration never changes.
-pub(crate) const MIGRATIONS: &[Migration] = &[
-    Migration::new(1, "first", include_str!("../../migrations/postgres/0001_first.sql")),
-    Migration::new(4, "reading", include_str!("../../migrations/postgres/0004_reading.sql")),
-    Migration::new(5, "library", include_str!("../../migrations/postgres/0005_library.sql")),
-    Migration::new(6, "waiting", include_str!("../../migrations/postgres/0006_waiting.sql")),
-    Migration::new(7, "answers", include_str!("../../migrations/postgres/0007_answers.sql")),
-    Migration::new(
-        8,
-        "node_events",
-        include_str!("../../migrations/postgres/0008_node_events.sql"),
-    ),
-    Migration::new(
-        9,
-        "operator_messages",
-        include_str!("../../migrations/postgres/0009_operator_messages.sql"),
-    ),
-    Migration::new(10, "step_state", include_str!("../../migrations/postgres/0010_step_state.sql")),
-];
-
 /// Renumbers a database that was migrated when PostgreSQL had its own numbers: 2 was `told`, and 3 to 6 were the
 /// migrations that are 4 to 7 today. Such a database is recognised by its second migration. `told` has no number any
 /// more, because migration 8 replaces its table.

@@ -45,10 +45,10 @@ use tokio_postgres::Config;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use self::error::{DbError, Sql};
-pub(crate) use self::migrate::MIGRATIONS;
 use self::session::Session;
 use self::values::RowColumns;
 use self::writer::Writers;
+use crate::migration::migrations;
 use crate::sql::{Database, Dialect, Query};
 use crate::{Change, NodeEvents, Result, Store};
 
@@ -76,7 +76,7 @@ impl Postgres {
             .get()
             .await
             .map_err(|error| DbError::Connection(error).with_context("opening the database"))?;
-        migrate::migrate(&mut first, MIGRATIONS).await?;
+        migrate::migrate(&mut first, &migrations(Dialect::Postgres)).await?;
         drop(first);
         Ok(Self {
             readers: connect::pool(&config, &tls, connect::MAX_READERS)?,

@@ -6,27 +6,6 @@ use super::error::with_context;
 use crate::migration::{Migration, newest};
 use crate::{Result, StoreError};
 
-/// All migrations, oldest first. A released migration never changes.
-pub(crate) const MIGRATIONS: &[Migration] = &[
-    Migration::new(1, "first", include_str!("../../migrations/sqlite/0001_first.sql")),
-    Migration::new(
-        2,
-        "conversations",
-        include_str!("../../migrations/sqlite/0002_conversations.sql"),
-    ),
-    Migration::new(3, "versions", include_str!("../../migrations/sqlite/0003_versions.sql")),
-    Migration::new(4, "reading", include_str!("../../migrations/sqlite/0004_reading.sql")),
-    Migration::new(5, "library", include_str!("../../migrations/sqlite/0005_library.sql")),
-    Migration::new(6, "waiting", include_str!("../../migrations/sqlite/0006_waiting.sql")),
-    Migration::new(7, "answers", include_str!("../../migrations/sqlite/0007_answers.sql")),
-    Migration::new(
-        9,
-        "operator_messages",
-        include_str!("../../migrations/sqlite/0009_operator_messages.sql"),
-    ),
-    Migration::new(10, "step_state", include_str!("../../migrations/sqlite/0010_step_state.sql")),
-];
-
 const OPERATION: &str = "migrating the database";
 
 /// Applies the missing migrations in one transaction. Processes that open a new file at the same time are serialised.
@@ -90,20 +69,32 @@ fn begin(connection: &Connection) -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::migration::migrations;
+    use crate::sql::Dialect;
 
-    const FIRST: Migration = Migration::new(1, MIGRATIONS[0].name, MIGRATIONS[0].sql);
-    const GOOD: Migration = Migration::new(
-        2,
-        "colours",
-        "ALTER TABLE settings ADD COLUMN colour TEXT NOT NULL DEFAULT 'red';",
-    );
-    const BAD: Migration =
-        Migration::new(3, "broken", "CREATE TABLE half (x); ALTER TABLE nowhere ADD COLUMN y;");
+    const GOOD: Migration = Migration {
+        version: 2,
+        name: "colours",
+        sql: "ALTER TABLE settings ADD COLUMN colour TEXT NOT NULL DEFAULT 'red';",
+    };
+    const BAD: Migration = Migration {
+        version: 3,
+        name: "broken",
+        sql: "CREATE TABLE half (x); ALTER TABLE nowhere ADD COLUMN y;",
+    };
+
+    fn all() -> Vec<Migration> {
+        migrations(Dialect::Sqlite)
+    }
+
+    fn first() -> Migration {
+        all()[0]
+    }
 
     /// Returns a database of schema 1 with one row.
     fn version_1() -> Connection {
         let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&mut connection, &[FIRST]).unwrap();
+        migrate(&mut connection, &[first()]).unwrap();
         connection.execute("INSERT INTO settings (name, value) VALUES ('a', 'b')", ()).unwrap();
         connection
     }
@@ -116,7 +107,7 @@ mod tests {
     fn a_database_of_schema_1_is_migrated_and_keeps_its_rows() {
         let mut connection = version_1();
         for _ in 0..2 {
-            migrate(&mut connection, &[FIRST, GOOD]).unwrap();
+            migrate(&mut connection, &[first(), GOOD]).unwrap();
             assert_eq!(version(&connection).unwrap(), Some(2));
             assert_eq!(text(&connection, "SELECT name || value || colour FROM settings"), "abred");
             let names =
@@ -127,18 +118,18 @@ mod tests {
 
     #[test]
     fn every_old_version_is_migrated_to_the_newest() {
-        for from in 0..=MIGRATIONS.len() {
+        for from in 0..=all().len() {
             let mut connection = Connection::open_in_memory().unwrap();
-            migrate(&mut connection, &MIGRATIONS[..from]).unwrap();
-            migrate(&mut connection, MIGRATIONS).unwrap();
-            assert_eq!(version(&connection).unwrap(), Some(newest(MIGRATIONS)));
+            migrate(&mut connection, &all()[..from]).unwrap();
+            migrate(&mut connection, &all()).unwrap();
+            assert_eq!(version(&connection).unwrap(), Some(newest(&all())));
         }
     }
 
     #[test]
     fn migration_counts_existing_steps() {
         let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&mut connection, &MIGRATIONS[..2]).unwrap();
+        migrate(&mut connection, &all()[..2]).unwrap();
         let run = "INSERT INTO runs (id, org, run_id, project, started_ms, seen_ms, outcome_class, experiment_id, arm,
             score_peak, agent_name, model, framework, codebase, task_profile, parent, task)
             VALUES (7, 'a', 'r', '', 5, 5, 3, '', '', 0.7, '', '', '', '', '', '', '')";
@@ -153,7 +144,7 @@ mod tests {
                 project, user_input, thought) VALUES (7, ?1, 5, ?2, 0, 0, 0, 0, 0, 0, 0, '', 0, 0, ?3, '', '', '')";
             connection.execute(step, (index, score, shown)).unwrap();
         }
-        migrate(&mut connection, MIGRATIONS).unwrap();
+        migrate(&mut connection, &all()).unwrap();
         let counted = "SELECT warn_steps || ',' || danger_steps FROM runs";
         assert_eq!(text(&connection, counted), "1,1");
         let shown = "SELECT group_concat(pattern || ' ' || steps) FROM (SELECT * FROM pattern_runs ORDER BY pattern)";
@@ -165,7 +156,7 @@ mod tests {
     #[test]
     fn a_failing_migration_changes_nothing() {
         let mut connection = version_1();
-        let error = migrate(&mut connection, &[FIRST, GOOD, BAD]).unwrap_err().to_string();
+        let error = migrate(&mut connection, &[first(), GOOD, BAD]).unwrap_err().to_string();
         assert!(error.contains("migration 3 (broken)"), "{error}");
         assert_eq!(version(&connection).unwrap(), Some(1));
         assert_eq!(text(&connection, "SELECT name || value FROM settings"), "ab");
@@ -176,8 +167,8 @@ mod tests {
     #[test]
     fn a_newer_schema_is_rejected() {
         let mut connection = version_1();
-        migrate(&mut connection, &[FIRST, GOOD]).unwrap();
-        let error = migrate(&mut connection, &[FIRST]).unwrap_err();
+        migrate(&mut connection, &[first(), GOOD]).unwrap();
+        let error = migrate(&mut connection, &[first()]).unwrap_err();
         assert!(matches!(error, StoreError::TooNew { found: 2, known: 1 }), "{error}");
     }
 }

@@ -42,8 +42,6 @@ use tokio::sync::{mpsc, oneshot};
 use self::checkpointer::Checkpointer;
 use self::connect::Location;
 use self::error::{stopped, with_context};
-#[cfg(test)]
-pub(crate) use self::migrate::MIGRATIONS;
 use self::reader::Readers;
 use self::run_cache::RunCache;
 use self::writer::Writer;

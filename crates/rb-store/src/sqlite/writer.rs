@@ -13,11 +13,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::connect::{self, Location};
 use super::error::{is_version_conflict, stopped, store_error, with_context};
-use super::migrate::{self, migrate};
+use super::migrate::migrate;
 use super::reader::Job;
 use super::run_cache::RunCache;
 use super::write;
 use crate::group_commit::{self, CommitDelay};
+use crate::migration::migrations;
+use crate::sql::Dialect;
 use crate::{Change, Result, StoreError};
 
 /// Maximum number of queued requests; further callers wait.
@@ -102,7 +104,7 @@ impl Drop for Writer {
 
 fn open(place: &Location) -> Result<Connection> {
     let mut connection = connect::writer(place)?;
-    migrate(&mut connection, migrate::MIGRATIONS)?;
+    migrate(&mut connection, &migrations(Dialect::Sqlite))?;
     Ok(connection)
 }
 

@@ -24,6 +24,7 @@ fn steps(at: u32, count: u32) -> impl Iterator<Item = Change> {
             fired: if step_index % 4 == 1 { vec!["repeat".to_owned()] } else { vec![] },
             tokens: Tokens { total: 10, input: 8, output: 2, ..Tokens::default() },
             injections: vec!["advice".to_owned()],
+            state: if step_index % 2 == 0 { "SLOW".to_owned() } else { String::new() },
             ..StepRow::default()
         }))
     })
