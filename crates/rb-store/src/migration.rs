@@ -95,22 +95,4 @@ mod tests {
         let expected: Vec<String> = (1..=FILES.len()).map(|at| format!("{at:04}")).collect();
         assert_eq!(numbers, expected);
     }
-
-    /// The table of CONTRIBUTING names the files that a change of the store touches.
-    #[test]
-    fn the_files_that_contributing_names_exist() {
-        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-        let text = std::fs::read_to_string(format!("{root}/CONTRIBUTING.md")).unwrap();
-        let rows = text
-            .lines()
-            .filter(|line| line.starts_with("| a **store") || line.contains("**migration**"));
-        let paths: Vec<&str> = rows
-            .flat_map(|row| row.split('`').skip(1).step_by(2))
-            .filter(|path| path.contains('/') && !path.contains(['<', '*']))
-            .collect();
-        assert!(paths.len() >= 8, "{paths:?}");
-        for path in paths {
-            assert!(std::path::Path::new(&format!("{root}/crates/{path}")).exists(), "{path}");
-        }
-    }
 }

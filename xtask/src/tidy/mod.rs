@@ -5,6 +5,7 @@
 
 mod crates;
 mod decisions;
+mod documents;
 mod hygiene;
 mod licence;
 mod modules;
@@ -23,7 +24,7 @@ pub(crate) use hygiene::licences as hygiene;
 /// Returns one line per violation.
 type Rule = fn(&Repository) -> Vec<String>;
 
-const RULES: [(&str, Rule); 14] = [
+const RULES: [(&str, Rule); 16] = [
     ("files have a maximum length", sources::length),
     ("source files begin with a summary", sources::opening),
     ("no unfinished work is marked", words::undone),
@@ -36,6 +37,8 @@ const RULES: [(&str, Rule); 14] = [
     ("the engine is pure", sources::engine_is_pure),
     ("idioms in comments only fall", |all| or_error(prose::ratchet(all))),
     ("decisions are complete", decisions::complete),
+    ("links of documents have targets", documents::links),
+    ("the files that CONTRIBUTING names exist", |all| or_error(documents::contributing(all))),
     ("dependencies come from the public registry", |all| or_error(hygiene::sources(all))),
     ("no banned dependency is locked", |all| or_error(hygiene::bans(all))),
 ];
@@ -182,6 +185,8 @@ mod tests {
         the_engine_is_pure: "the engine is pure",
         idioms_in_comments_only_fall: "idioms in comments only fall",
         decisions_are_complete: "decisions are complete",
+        links_of_documents_have_targets: "links of documents have targets",
+        the_files_that_contributing_names_exist: "the files that CONTRIBUTING names exist",
         dependencies_come_from_the_public_registry: "dependencies come from the public registry",
         no_banned_dependency_is_locked: "no banned dependency is locked",
     }
