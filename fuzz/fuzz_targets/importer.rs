@@ -2,7 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rb_wire::transcripts::{IMPORTERS, Run};
+use rb_wire::model::Run;
+use rb_wire::transcripts::IMPORTERS;
 
 fuzz_target!(|bytes: &[u8]| {
     let importer = IMPORTERS.iter().find(|importer| importer.id == env!("CARGO_BIN_NAME"));

@@ -10,7 +10,7 @@ use rb_engine::run::Run as SteeredRun;
 use rb_engine::run::record::Reply;
 use rb_engine::run::{Assessment, MonitorSet};
 use rb_engine::step::Step;
-use rb_wire::transcripts::{Run, RunInput, RunStep, Usage};
+use rb_wire::model::{RecordedUsage, Run, RunInput, RunStep};
 
 use crate::model::{EvidenceView, RunView, StepView};
 
@@ -93,7 +93,7 @@ fn with_assessment<'a>(step: StepView<'a>, assessment: &Assessment) -> StepView<
     }
 }
 
-fn tokens(usage: Usage) -> Option<u64> {
+fn tokens(usage: RecordedUsage) -> Option<u64> {
     summed([usage.input_tokens, usage.output_tokens].into_iter())
 }
 

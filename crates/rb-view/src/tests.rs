@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rb_engine::config::Engine;
 use rb_engine::policy::fsm::State;
 use rb_store::{Evidence, RunKey, RunRow, StepRow, Tokens};
-use rb_wire::transcripts::{Run, RunStep};
+use rb_wire::model::{Run, RunStep};
 
 use crate::*;
 

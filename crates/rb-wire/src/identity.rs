@@ -5,13 +5,13 @@
 
 use std::borrow::Cow;
 
-use crate::chat::Chat;
 use crate::json::Value;
+use crate::request::ParsedRequest;
 
 /// Names a run in any client that can set a header.
 pub const RUN_HEADER: &str = "x-reasonblocks-run-id";
 
-const NAME_BYTES_MAX: usize = 256;
+const MAX_NAME_BYTES: usize = 256;
 
 /// The name of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub enum Source {
 /// The run that a request names, given how to look up a header by its lower-case name.
 pub fn run_name<'h>(
     header: impl Fn(&str) -> Option<&'h str>,
-    chat: Option<&Chat<'_>>,
+    request: Option<&ParsedRequest<'_>>,
 ) -> Option<RunName> {
     let named = |name: &str| header(name).map(str::trim).filter(|name| is_name(name));
     let alone = |source, id: &str| RunName { source, id: id.to_owned(), parent: None };
@@ -69,14 +69,14 @@ pub fn run_name<'h>(
         let parent = parent_session.map(str::to_owned);
         return Some(RunName { source: Source::Session, id: id.to_owned(), parent });
     }
-    let chat = chat?;
-    if let Some(id) = chat.conversation_id().filter(|id| is_name(id)) {
+    let request = request?;
+    if let Some(id) = request.conversation_id().filter(|id| is_name(id)) {
         return Some(alone(Source::Conversation, &id));
     }
-    if let Some(key) = chat.cache_key.and_then(Value::text).filter(|key| is_uuid(key)) {
+    if let Some(key) = request.cache_key.and_then(Value::text).filter(|key| is_uuid(key)) {
         return Some(alone(Source::CacheKey, &key));
     }
-    let user = chat.metadata?.get("user_id")?.text()?;
+    let user = request.metadata?.get("user_id")?.text()?;
     session_of_user(&user).map(|session| alone(Source::UserId, &session))
 }
 
@@ -100,7 +100,7 @@ fn session_of_user(user: &str) -> Option<Cow<'_, str>> {
 }
 
 fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.bytes().all(|b| b.is_ascii_graphic())
+    !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.bytes().all(|b| b.is_ascii_graphic())
 }
 
 /// A key for the cache may be shared by many conversations; only one that nobody else can have names a run.
@@ -122,10 +122,10 @@ mod tests {
         expected: Option<(Source, &str, Option<&str>)>,
     ) {
         let dialect = by_id(dialect).expect("a dialect");
-        let chat = Chat::scan(dialect, body.as_bytes()).expect("a body");
+        let request = ParsedRequest::parse(dialect, body.as_bytes()).expect("a body");
         let find =
             |name: &str| headers.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
-        let found = run_name(find, Some(&chat));
+        let found = run_name(find, Some(&request));
         let found = found.as_ref().map(|run| (run.source, run.id.as_str(), run.parent.as_deref()));
         assert_eq!(found, expected, "{headers:?} {body}");
     }

@@ -51,7 +51,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Steps over `byte` if it comes next.
-    pub(crate) fn takes(&mut self, byte: u8) -> bool {
+    pub(crate) fn eat(&mut self, byte: u8) -> bool {
         let is_next = self.peek() == byte;
         self.at += usize::from(is_next);
         is_next
@@ -59,24 +59,24 @@ impl<'a> Cursor<'a> {
 
     /// Within an object: the next key, with the cursor before its value; `None` behind the closing brace.
     pub(crate) fn key(&mut self, is_first: bool) -> Read<Option<&'a [u8]>> {
-        if self.takes(b'}') {
+        if self.eat(b'}') {
             return Ok(None);
         }
-        if (!is_first && !self.takes(b',')) || self.peek() != b'"' {
+        if (!is_first && !self.eat(b',')) || self.peek() != b'"' {
             return self.malformed();
         }
         let start = self.at + 1;
         self.skip_string()?;
         let key = &self.bytes[start..self.at - 1];
-        if self.takes(b':') { Ok(Some(key)) } else { self.malformed() }
+        if self.eat(b':') { Ok(Some(key)) } else { self.malformed() }
     }
 
     /// Within a list: whether there is a further item, with the cursor before it or behind the closing bracket.
     pub(crate) fn item(&mut self, is_first: bool) -> Read<bool> {
-        if self.takes(b']') {
+        if self.eat(b']') {
             return Ok(false);
         }
-        if is_first || self.takes(b',') { Ok(true) } else { self.malformed() }
+        if is_first || self.eat(b',') { Ok(true) } else { self.malformed() }
     }
 
     /// The value that comes next, with the cursor behind it.
@@ -193,13 +193,13 @@ impl<'a> Value<'a> {
     }
 
     /// What stands between the quotes, as it is written; empty for anything but a string.
-    pub(crate) fn inside(self) -> &'a [u8] {
+    pub(crate) fn raw_str(self) -> &'a [u8] {
         self.bytes.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or_default()
     }
 
     /// The text of a string; `None` for anything else.
     pub(crate) fn text(self) -> Option<Cow<'a, str>> {
-        self.is_string().then(|| unescape(self.inside()))
+        self.is_string().then(|| unescape(self.raw_str()))
     }
 
     /// The JSON itself, as text.
@@ -221,7 +221,7 @@ impl<'a> Value<'a> {
     /// The members of an object, up to the first fault; none for anything else.
     pub(crate) fn members(self) -> impl Iterator<Item = (&'a [u8], Value<'a>)> {
         let mut cursor = Cursor { bytes: self.bytes, at: 0 };
-        let (is_object, base) = (cursor.takes(b'{'), self.at);
+        let (is_object, base) = (cursor.eat(b'{'), self.at);
         let mut is_first = true;
         std::iter::from_fn(move || {
             if !is_object {
@@ -237,7 +237,7 @@ impl<'a> Value<'a> {
     /// The items of a list, up to the first fault; none for anything else.
     pub(crate) fn items(self) -> impl Iterator<Item = Value<'a>> {
         let mut cursor = Cursor { bytes: self.bytes, at: 0 };
-        let (is_list, base) = (cursor.takes(b'['), self.at);
+        let (is_list, base) = (cursor.eat(b'['), self.at);
         let mut is_first = true;
         std::iter::from_fn(move || {
             if !is_list || !cursor.item(is_first).ok()? {
@@ -271,8 +271,8 @@ impl<'a> Value<'a> {
     }
 
     /// The member of that name as it is written between its quotes: for words that are never escaped.
-    pub(crate) fn word(self, name: &str) -> &'a [u8] {
-        self.get(name).map(Value::inside).unwrap_or_default()
+    pub(crate) fn str_bytes(self, name: &str) -> &'a [u8] {
+        self.get(name).map(Value::raw_str).unwrap_or_default()
     }
 }
 
@@ -282,8 +282,8 @@ pub(crate) fn text(field: Option<Value<'_>>) -> Cow<'_, str> {
 }
 
 /// A field that was found, as it is written between its quotes; empty if there is none.
-pub(crate) fn word(field: Option<Value<'_>>) -> &[u8] {
-    field.map(Value::inside).unwrap_or_default()
+pub(crate) fn str_bytes(field: Option<Value<'_>>) -> &[u8] {
+    field.map(Value::raw_str).unwrap_or_default()
 }
 
 /// The text that a string stands for. Halves of surrogate pairs and bytes that are no UTF-8 become U+FFFD.

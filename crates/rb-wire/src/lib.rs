@@ -1,61 +1,68 @@
-//! Everything that comes or goes is unpacked here: transcripts become runs, requests and answers become steps.
+//! Protocols and transcripts: requests and responses of providers become steps, recorded files become runs.
 //!
-//! **No IO.** Bytes come in as slices; what comes out borrows from them wherever it can.
+//! **No IO.** Input is byte slices, and the output borrows from them where possible.
 //!
-//! A request on its way to a model, from the bytes that came to the bytes that go:
+//! The path of a request to a model:
 //!
 //! ```
-//! use rb_wire::chain::Continuity;
-//! use rb_wire::chat::Chat;
-//! use rb_wire::steps::{self, Carry};
-//! use rb_wire::{dialects, steer};
+//! use rb_wire::conversation_hash::Continuity;
+//! use rb_wire::request::ParsedRequest;
+//! use rb_wire::steps::{self, PendingTurn};
+//! use rb_wire::{dialects, inject};
 //!
 //! let body = br#"{"model":"m","messages":[{"role":"user","content":"Fix it"},
 //!     {"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"bash","input":{"command":"ls"}}]},
 //!     {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"a.py"}]}]}"#;
 //! let dialect = dialects::by_path("/anthropic/v1/messages").ok_or("no dialect")?;
-//! let chat = Chat::scan(dialect, body)?;
+//! let request = ParsedRequest::parse(dialect, body)?;
 //!
-//! // What is kept of a conversation between its requests: links, carry, and what was planted. Here: nothing yet.
-//! let (links, carry, planted) = (vec![], Carry::default(), vec![]);
-//! let new = steps::advance(&chat, Continuity::between(&links, &chat.links()), &carry);
+//! // State of a conversation between its requests: hashes, pending turn and injections. Empty at the start.
+//! let (hashes, pending, injections) = (vec![], PendingTurn::default(), vec![]);
+//! let new = steps::advance(&request, Continuity::between(&hashes, &request.hashes()), &pending);
 //! assert_eq!((new.steps.len(), new.steps[0].tool.as_ref()), (1, "bash"));
 //!
-//! let tail = steer::tail(&chat, &planted, Some("[REASONBLOCKS]\nLook again."), dialect.channels);
-//! assert!(tail.splices.apply().ends_with(br#",{"role":"system","content":"[REASONBLOCKS]\nLook again."}]}"#));
+//! let text = Some("[REASONBLOCKS]\nLook again.");
+//! let tail = inject::inject_tail(&request, &injections, text, dialect.channels);
+//! assert!(tail.edits.apply().ends_with(br#",{"role":"system","content":"[REASONBLOCKS]\nLook again."}]}"#));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The answer is shown to an [`answer::AnswerReader`] while it passes.
+//! A [`response_reader::ResponseReader`] reads the response while it passes.
 #![warn(missing_docs)]
 
-/// What an answer tells while it passes.
-pub mod answer;
-/// What a message is known by: a running hash over the conversation.
-pub mod chain;
-/// A request to a model, seen where it stands.
-pub mod chat;
-/// The protocols that models are spoken to in, one file each, and their table.
+/// Edits of a request body that keep every other byte.
+pub mod body_edits;
+/// Forms in which guidance is put into a conversation.
+pub mod channel;
+/// Running hash over the messages of a conversation.
+pub mod conversation_hash;
+/// Provider protocols, one file each, and their table.
 pub mod dialects;
-/// Which run a request belongs to.
+/// Run identity of a request.
 pub mod identity;
-/// OpenTelemetry's protocol: spans in, events out.
+/// Injection of guidance into requests.
+pub mod inject;
+/// Runs, steps and token counts.
+pub mod model;
+/// OpenTelemetry protocol: spans in, events out.
 pub mod otlp;
-/// Edits of a body that leave every other byte as it was.
-pub mod splice;
-/// Event streams, cut into events.
+/// Parsed requests.
+pub mod request;
+/// Parsed responses.
+pub mod response;
+/// Incremental reader of responses.
+pub mod response_reader;
+/// Parser for server-sent events.
 pub mod sse;
-/// Where guidance goes in a request, and how it stays there.
-pub mod steer;
-/// From a conversation to steps.
+/// Steps of a conversation.
 pub mod steps;
-/// Recorded runs of agents, in the formats they are kept in.
+/// Importers of recorded runs.
 pub mod transcripts;
-/// What an answer cost in tokens.
-pub mod usage;
 
+/// Fenced code blocks in text.
+mod code_fences;
 mod json;
-/// Calls that are written into the text.
-mod spoken;
+/// Tool calls that are written in text.
+mod text_tool_calls;
 
 pub use json::{Malformed, Span};

@@ -15,24 +15,24 @@ use std::collections::{HashMap, VecDeque};
 use rapidhash::v3::rapidhash_v3;
 use serde::{Deserialize, Serialize};
 
-use crate::answer::{Answer, AskedCall, push};
-use crate::chain::{Continuity, Role};
-use crate::chat::Chat;
+use crate::conversation_hash::{Continuity, Role};
 use crate::dialects::Part;
-use crate::spoken;
-use crate::transcripts::{RunInput, RunStep};
+use crate::model::{RunInput, RunStep};
+use crate::request::ParsedRequest;
+use crate::response::{Response, ToolCall, push};
+use crate::text_tool_calls;
 
 /// Of each text that waits for the next request, this much is kept.
 pub const CARRIED_BYTES_MAX: usize = 64 << 10;
 /// So many calls wait for their answers.
 pub const WAITING_MAX: usize = 128;
 /// So many steps are known again when a history is read anew.
-pub const GIVEN_MAX: usize = 1_024;
+pub const EMITTED_MAX: usize = 1_024;
 
 /// What was not over when the last request of a conversation ended. Empty at its beginning.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Carry {
+pub struct PendingTurn {
     /// What a person said before a turn that goes on.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub user_input: String,
@@ -41,11 +41,12 @@ pub struct Carry {
     pub thought: String,
     /// Its calls that have no answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<AskedCall>,
+    pub calls: Vec<ToolCall>,
     /// What a person said since.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub said_since: String,
-    given: Given,
+    #[serde(rename = "given")]
+    emitted: EmittedSteps,
     /// What the first words of a person in the conversation are known by.
     opening: u64,
     /// What the model answered last, for a request that refers to it.
@@ -53,7 +54,7 @@ pub struct Carry {
     reply: Option<Reply>,
 }
 
-impl Carry {
+impl PendingTurn {
     /// Takes up what the model answered: for conversations that the provider keeps, where it does not come back with the
     /// next request.
     #[must_use]
@@ -63,7 +64,7 @@ impl Carry {
             thought: reply.thought,
             calls: reply.calls,
             said_since: String::new(),
-            given: self.given,
+            emitted: self.emitted,
             opening: self.opening,
             reply: None,
         }
@@ -80,13 +81,13 @@ impl Carry {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reply {
     thought: String,
-    calls: Vec<AskedCall>,
+    calls: Vec<ToolCall>,
     #[serde(default)]
     items: Vec<String>,
 }
 
-impl From<&Answer> for Reply {
-    fn from(answer: &Answer) -> Self {
+impl From<&Response> for Reply {
+    fn from(answer: &Response) -> Self {
         let (thought, calls) = (answer.thought.clone(), answer.calls.clone());
         Self { thought, calls, items: answer.items.clone() }
     }
@@ -94,11 +95,11 @@ impl From<&Answer> for Reply {
 
 /// Marks of the steps that were given last, the newest at the end. Half a hash is enough to tell a thousand apart.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-struct Given(VecDeque<u32>);
+struct EmittedSteps(VecDeque<u32>);
 
-impl Given {
+impl EmittedSteps {
     fn note(&mut self, mark: u32) {
-        if self.0.len() == GIVEN_MAX {
+        if self.0.len() == EMITTED_MAX {
             self.0.pop_front();
         }
         self.0.push_back(mark);
@@ -111,47 +112,59 @@ pub struct NewSteps<'a> {
     /// The steps that are over.
     pub steps: Vec<RunStep<'a>>,
     /// What is to be carried to the next request.
-    pub carry: Carry,
+    pub pending: PendingTurn,
 }
 
 /// Reads what a request adds to its conversation, given how it goes on from the request before.
-pub fn advance<'a>(chat: &Chat<'a>, continuity: Continuity, carry: &'a Carry) -> NewSteps<'a> {
+pub fn advance<'a>(
+    request: &ParsedRequest<'a>,
+    continuity: Continuity,
+    pending: &'a PendingTurn,
+) -> NewSteps<'a> {
     match continuity {
-        Continuity::First => read(chat, 0, carry),
-        Continuity::Retry => NewSteps { steps: Vec::new(), carry: carry.clone() },
-        Continuity::Continues { from } => read(chat, from, carry),
-        Continuity::Edited { at } => reread(chat, at, carry),
-        Continuity::Compacted => reread(chat, 0, carry),
+        Continuity::First => extract(request, 0, pending),
+        Continuity::Retry => NewSteps { steps: Vec::new(), pending: pending.clone() },
+        Continuity::Continues { from } => extract(request, from, pending),
+        Continuity::Edited { at } => extract_changed(request, at, pending),
+        Continuity::Compacted => extract_changed(request, 0, pending),
     }
 }
 
 /// Reads the messages from `from` on, after what was carried from the request before.
-pub fn read<'a>(chat: &Chat<'a>, from: usize, carry: &'a Carry) -> NewSteps<'a> {
-    let (done, mut next) = fold(chat, from, Turn::resume(carry));
-    next.opening = if carry.opening == 0 { opening(&done, &next) } else { carry.opening };
-    next.given.clone_from(&carry.given);
+pub fn extract<'a>(
+    request: &ParsedRequest<'a>,
+    from: usize,
+    pending: &'a PendingTurn,
+) -> NewSteps<'a> {
+    let (done, mut next) = fold(request, from, Turn::resume(pending));
+    next.opening = if pending.opening == 0 { opening(&done, &next) } else { pending.opening };
+    next.emitted.clone_from(&pending.emitted);
     for done in &done {
-        next.given.note(done.mark);
+        next.emitted.note(done.mark);
     }
-    NewSteps { steps: done.into_iter().map(|done| done.step).collect(), carry: next }
+    NewSteps { steps: done.into_iter().map(|done| done.step).collect(), pending: next }
 }
 
 /// Reads a history that is another from message `at` on. Only steps that were not given before are new.
-fn reread<'a>(chat: &Chat<'a>, at: usize, carry: &'a Carry) -> NewSteps<'a> {
-    let turn = Turn { reply: carry.reply.as_ref(), ..Turn::default() };
-    let (done, mut next) = fold(chat, 0, turn);
+fn extract_changed<'a>(
+    request: &ParsedRequest<'a>,
+    at: usize,
+    pending: &'a PendingTurn,
+) -> NewSteps<'a> {
+    let turn = Turn { reply: pending.reply.as_ref(), ..Turn::default() };
+    let (done, mut next) = fold(request, 0, turn);
     next.opening = opening(&done, &next);
-    next.given.clone_from(&carry.given);
+    next.emitted.clone_from(&pending.emitted);
     // What was given three times is known three times, so that the fourth time is new.
     let mut known: HashMap<u32, u32> = HashMap::new();
-    for mark in &carry.given.0 {
+    for mark in &pending.emitted.0 {
         *known.entry(*mark).or_default() += 1;
     }
     let mut steps = Vec::new();
     // The summary that opens a compacted history is new, even where the turn behind it is not; the task is not.
-    let is_opened_anew = at == 0 && next.opening != carry.opening;
+    let is_opened_anew = at == 0 && next.opening != pending.opening;
     let mut summary = Cow::Borrowed("");
-    for (number, Done { mut step, mark, message }) in done.into_iter().enumerate() {
+    for (number, FinishedStep { mut step, mark, message }) in done.into_iter().enumerate() {
         let is_known = known.get_mut(&mark).is_some_and(|left| {
             let is_left = *left > 0;
             *left = left.saturating_sub(1);
@@ -163,35 +176,35 @@ fn reread<'a>(chat: &Chat<'a>, at: usize, carry: &'a Carry) -> NewSteps<'a> {
             }
             continue;
         }
-        next.given.note(mark);
-        step.user_input = before(&mut summary, step.user_input);
+        next.emitted.note(mark);
+        step.user_input = prepend(&mut summary, step.user_input);
         steps.push(step);
     }
     let is_open = !next.thought.is_empty() || !next.calls.is_empty();
     let said = if is_open { &mut next.user_input } else { &mut next.said_since };
-    *said = kept(&before(&mut summary, Cow::Owned(std::mem::take(said))));
-    NewSteps { steps, carry: next }
+    *said = truncated(&prepend(&mut summary, Cow::Owned(std::mem::take(said))));
+    NewSteps { steps, pending: next }
 }
 
 /// What the first words of a person are known by; 0 while there are none.
-fn opening(done: &[Done<'_>], next: &Carry) -> u64 {
+fn opening(done: &[FinishedStep<'_>], next: &PendingTurn) -> u64 {
     let begun = if next.user_input.is_empty() { &next.said_since } else { &next.user_input };
     let words: &str = done.first().map_or(begun, |done| &done.step.user_input);
     if words.is_empty() { 0 } else { rapidhash_v3(words.as_bytes()) }
 }
 
 /// Puts the first text before the second, and leaves nothing of it behind.
-fn before<'a>(first: &mut Cow<'a, str>, second: Cow<'a, str>) -> Cow<'a, str> {
+fn prepend<'a>(first: &mut Cow<'a, str>, second: Cow<'a, str>) -> Cow<'a, str> {
     let first = std::mem::take(first);
     let texts = [first, second].into_iter().filter(|text| !text.is_empty());
     joined(texts.collect())
 }
 
 /// What the messages before `at` leave open: for going on from there when the carry itself is lost, as after a restart.
-pub fn carry_at(chat: &Chat<'_>, at: usize) -> Carry {
-    let mut earlier = chat.clone();
+pub fn carry_at(request: &ParsedRequest<'_>, at: usize) -> PendingTurn {
+    let mut earlier = request.clone();
     earlier.messages.truncate(at);
-    read(&earlier, 0, &Carry::default()).carry
+    extract(&earlier, 0, &PendingTurn::default()).pending
 }
 
 /// Shorter words may be anybody's, and shorter ids, such as `call_0`, are.
@@ -199,18 +212,18 @@ const OWN_WORDS_BYTES_MIN: usize = 20;
 const OWN_ID_BYTES_MIN: usize = 9;
 
 /// What an answer is known by where it comes back in a request: the ids of its calls, or else its words.
-pub fn marks_of_answer(answer: &Answer) -> Vec<u64> {
+pub fn marks_of_response(answer: &Response) -> Vec<u64> {
     marks(answer.calls.iter().map(|call| call.id.as_str()), &answer.thought)
 }
 
 /// The same of the last answers in a request, newest first.
-pub fn marks_of_last_answers(chat: &Chat<'_>, count_max: usize) -> Vec<u64> {
+pub fn marks_of_last_responses(request: &ParsedRequest<'_>, count_max: usize) -> Vec<u64> {
     let (mut found, mut parts) = (Vec::new(), Vec::new());
     // What a tool answers names the call, even where the call itself is only referred to.
     let is_of_answer = |role: Role| matches!(role, Role::Assistant | Role::Tool);
-    let answers = chat.messages.iter().rev().filter(|message| is_of_answer(message.role));
+    let answers = request.messages.iter().rev().filter(|message| is_of_answer(message.role));
     for message in answers.take(count_max) {
-        chat.read(message, &mut parts);
+        request.read(message, &mut parts);
         let (mut calls, mut texts) = (Vec::new(), Vec::new());
         for part in parts.drain(..) {
             match part {
@@ -235,10 +248,14 @@ fn marks<'a>(calls: impl Iterator<Item = &'a str>, words: &str) -> Vec<u64> {
 }
 
 /// Takes the messages from `from` on.
-fn fold<'a>(chat: &Chat<'a>, from: usize, mut turn: Turn<'a>) -> (Vec<Done<'a>>, Carry) {
+fn fold<'a>(
+    request: &ParsedRequest<'a>,
+    from: usize,
+    mut turn: Turn<'a>,
+) -> (Vec<FinishedStep<'a>>, PendingTurn) {
     let (mut done, mut parts) = (Vec::new(), Vec::new());
-    for (at, message) in chat.messages.iter().enumerate().skip(from) {
-        chat.read(message, &mut parts);
+    for (at, message) in request.messages.iter().enumerate().skip(from) {
+        request.read(message, &mut parts);
         let ended = done.len();
         parts.drain(..).for_each(|part| turn.take(part, &mut done));
         for done in &mut done[ended..] {
@@ -246,11 +263,11 @@ fn fold<'a>(chat: &Chat<'a>, from: usize, mut turn: Turn<'a>) -> (Vec<Done<'a>>,
         }
     }
     let ended = done.len();
-    let carry = turn.end(&mut done);
+    let pending = turn.end(&mut done);
     for done in &mut done[ended..] {
-        done.message = chat.messages.len();
+        done.message = request.messages.len();
     }
-    (done, carry)
+    (done, pending)
 }
 
 /// What a text is known by.
@@ -260,7 +277,7 @@ fn mark(text: &str) -> u32 {
 }
 
 /// A step that is over, what it is known by, and the message with which it was over.
-struct Done<'a> {
+struct FinishedStep<'a> {
     step: RunStep<'a>,
     mark: u32,
     message: usize,
@@ -301,9 +318,9 @@ impl Call<'_> {
 }
 
 impl<'a> Turn<'a> {
-    fn resume(carry: &'a Carry) -> Self {
+    fn resume(pending: &'a PendingTurn) -> Self {
         let texts = |text: &'a str| (!text.is_empty()).then_some(Cow::Borrowed(text));
-        let calls = carry.calls.iter().map(|call| Call {
+        let calls = pending.calls.iter().map(|call| Call {
             id: Cow::Borrowed(&call.id),
             thought: Cow::Borrowed(""),
             tool: Cow::Borrowed(&call.tool),
@@ -311,15 +328,15 @@ impl<'a> Turn<'a> {
             answer: None,
         });
         let calls: Vec<_> = calls.collect();
-        let thoughts: Vec<_> = texts(&carry.thought).into_iter().collect();
-        let user_input = texts(&carry.user_input).into_iter().collect();
-        let said_since = texts(&carry.said_since).into_iter().collect();
-        Self { user_input, thoughts, calls, said_since, reply: carry.reply.as_ref() }
+        let thoughts: Vec<_> = texts(&pending.thought).into_iter().collect();
+        let user_input = texts(&pending.user_input).into_iter().collect();
+        let said_since = texts(&pending.said_since).into_iter().collect();
+        Self { user_input, thoughts, calls, said_since, reply: pending.reply.as_ref() }
     }
 
-    fn take(&mut self, part: Part<'a>, steps: &mut Vec<Done<'a>>) {
+    fn take(&mut self, part: Part<'a>, steps: &mut Vec<FinishedStep<'a>>) {
         match part {
-            Part::Said(text) if self.is_spoken_answer(&text) => {}
+            Part::Said(text) if self.is_text_result(&text) => {}
             Part::Said(text) => self.said_since.push(text),
             Part::Thought(text) => {
                 self.begin_another_if_over(steps);
@@ -375,12 +392,12 @@ impl<'a> Turn<'a> {
     }
 
     /// Takes words on the user's side as what came back from a call that the model wrote into its text.
-    fn is_spoken_answer(&mut self, text: &str) -> bool {
+    fn is_text_result(&mut self, text: &str) -> bool {
         if self.thoughts.is_empty() || !self.calls.is_empty() || self.is_answered() {
             return false;
         }
-        let Some((answer, failed)) = spoken::answer(text) else { return false };
-        let Some(call) = spoken::call(&self.thoughts.join("\n\n")) else { return false };
+        let Some((answer, failed)) = text_tool_calls::result(text) else { return false };
+        let Some(call) = text_tool_calls::parse(&self.thoughts.join("\n\n")) else { return false };
         self.thoughts = if call.thought.is_empty() { vec![] } else { vec![call.thought.into()] };
         self.calls.push(Call {
             id: Cow::Borrowed(""),
@@ -401,7 +418,7 @@ impl<'a> Turn<'a> {
         !self.said_since.is_empty() || self.calls.iter().any(|call| call.answer.is_some())
     }
 
-    fn begin_another_if_over(&mut self, steps: &mut Vec<Done<'a>>) {
+    fn begin_another_if_over(&mut self, steps: &mut Vec<FinishedStep<'a>>) {
         if self.is_begun() && !self.is_answered() {
             return;
         }
@@ -410,7 +427,7 @@ impl<'a> Turn<'a> {
         std::mem::replace(self, next).close(steps);
     }
 
-    fn close(self, steps: &mut Vec<Done<'a>>) {
+    fn close(self, steps: &mut Vec<FinishedStep<'a>>) {
         if !self.is_begun() {
             return;
         }
@@ -421,7 +438,7 @@ impl<'a> Turn<'a> {
         };
         if self.calls.is_empty() {
             let mark = mark(&first.thought);
-            steps.push(Done { step: first, mark, message: 0 });
+            steps.push(FinishedStep { step: first, mark, message: 0 });
             return;
         }
         for call in self.calls {
@@ -433,18 +450,18 @@ impl<'a> Turn<'a> {
             }
             let step =
                 RunStep { tool: call.tool, input: call.input, observation, is_error, ..base };
-            steps.push(Done { step, mark, message: 0 });
+            steps.push(FinishedStep { step, mark, message: 0 });
         }
     }
 
     /// The request has ended: closes the turn if it is over, and gives what waits.
-    fn end(mut self, steps: &mut Vec<Done<'a>>) -> Carry {
+    fn end(mut self, steps: &mut Vec<FinishedStep<'a>>) -> PendingTurn {
         let waits = self.calls.iter().any(|call| call.answer.is_none());
         let is_over = self.is_begun() && self.is_answered() && !waits;
         if is_over || !self.is_begun() {
             let said = std::mem::take(&mut self.said_since);
             self.close(steps);
-            return Carry { said_since: kept(&joined(said)), ..Carry::default() };
+            return PendingTurn { said_since: truncated(&joined(said)), ..PendingTurn::default() };
         }
         // A call that has its answer while another of the same turn waits is a step already.
         let (done, open): (Vec<_>, Vec<_>) =
@@ -455,12 +472,12 @@ impl<'a> Turn<'a> {
             turn.close(steps);
         }
         let calls = open.iter().take(WAITING_MAX);
-        Carry {
-            user_input: kept(&joined(self.user_input)),
-            thought: kept(&joined(self.thoughts)),
-            calls: calls.map(|call| AskedCall::new(&call.id, &call.tool, &call.input)).collect(),
-            said_since: kept(&joined(self.said_since)),
-            ..Carry::default()
+        PendingTurn {
+            user_input: truncated(&joined(self.user_input)),
+            thought: truncated(&joined(self.thoughts)),
+            calls: calls.map(|call| ToolCall::new(&call.id, &call.tool, &call.input)).collect(),
+            said_since: truncated(&joined(self.said_since)),
+            ..PendingTurn::default()
         }
     }
 }
@@ -472,10 +489,10 @@ fn joined<'a>(texts: Vec<Cow<'a, str>>) -> Cow<'a, str> {
     }
 }
 
-fn kept(text: &str) -> String {
-    let mut kept = String::new();
-    push(&mut kept, text, CARRIED_BYTES_MAX);
-    kept
+fn truncated(text: &str) -> String {
+    let mut cut = String::new();
+    push(&mut cut, text, CARRIED_BYTES_MAX);
+    cut
 }
 
 #[cfg(test)]

@@ -12,11 +12,11 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use rb_wire::answer::AnswerReader;
-use rb_wire::chat::Chat;
 use rb_wire::dialects::{self, Dialect};
-use rb_wire::steer;
-use rb_wire::steps::{self, Carry};
+use rb_wire::inject;
+use rb_wire::request::ParsedRequest;
+use rb_wire::response_reader::ResponseReader;
+use rb_wire::steps::{self, PendingTurn};
 use serde_json::{Value, json};
 
 use super::report::whole;
@@ -33,25 +33,25 @@ type Look = fn(&'static Dialect, &[u8]) -> Result<()>;
 
 const COLUMNS: [(&str, Look); 5] = [
     ("known", |dialect, body| {
-        black_box(Chat::scan(dialect, body)?);
+        black_box(ParsedRequest::parse(dialect, body)?);
         Ok(())
     }),
     ("live", |dialect, body| {
-        let chat = Chat::scan(dialect, body)?;
-        black_box(steps::read(&chat, last_turn(&chat), &Carry::default()).steps.len());
+        let chat = ParsedRequest::parse(dialect, body)?;
+        black_box(steps::extract(&chat, last_turn(&chat), &PendingTurn::default()).steps.len());
         Ok(())
     }),
     ("all", |dialect, body| {
-        let chat = Chat::scan(dialect, body)?;
-        black_box(steps::read(&chat, 0, &Carry::default()).steps.len());
+        let chat = ParsedRequest::parse(dialect, body)?;
+        black_box(steps::extract(&chat, 0, &PendingTurn::default()).steps.len());
         Ok(())
     }),
     ("steered", |dialect, body| {
-        let chat = Chat::scan(dialect, body)?;
-        black_box(steps::read(&chat, last_turn(&chat), &Carry::default()).steps.len());
-        let tail = steer::tail(&chat, &[], Some(FRAGMENT), dialect.channels);
-        ensure!(tail.planted.is_some(), "there is a place for the fragment");
-        black_box(tail.splices.apply());
+        let chat = ParsedRequest::parse(dialect, body)?;
+        black_box(steps::extract(&chat, last_turn(&chat), &PendingTurn::default()).steps.len());
+        let tail = inject::inject_tail(&chat, &[], Some(FRAGMENT), dialect.channels);
+        ensure!(tail.injection.is_some(), "there is a place for the fragment");
+        black_box(tail.edits.apply());
         Ok(())
     }),
     ("serde_json", |_, body| {
@@ -61,7 +61,7 @@ const COLUMNS: [(&str, Look); 5] = [
 ];
 
 /// A turn is at most three items: the thought, the call, the answer.
-fn last_turn(chat: &Chat<'_>) -> usize {
+fn last_turn(chat: &ParsedRequest<'_>) -> usize {
     chat.messages.len().saturating_sub(3)
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn run() -> Result<()> {
     let Some(dialect) = dialects::by_id("anthropic") else { return Ok(()) };
     for chunk_bytes in [60, 1_400, 16_384] {
         let seconds = fastest(|| {
-            let mut reader = AnswerReader::stream(dialect);
+            let mut reader = ResponseReader::stream(dialect);
             stream.as_bytes().chunks(chunk_bytes).for_each(|chunk| reader.feed(chunk));
             ensure!(reader.finish().is_complete, "the stream has an end");
             Ok(())

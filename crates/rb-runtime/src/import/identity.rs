@@ -2,7 +2,7 @@
 //!
 //! A file may have grown when it is imported again, so only parts that do not change then are hashed.
 
-use rb_wire::transcripts::{Run, RunInput};
+use rb_wire::model::{Run, RunInput};
 use sha2::{Digest as _, Sha256};
 
 use super::ImportSource;

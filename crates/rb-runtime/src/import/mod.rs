@@ -20,7 +20,7 @@ use rb_engine::config::Engine;
 use rb_engine::config::weights::Weights;
 use rb_engine::run::MonitorSet;
 use rb_store::{RunKey, RunStart, StepRow, Tokens};
-use rb_wire::transcripts::{Run, RunInput, RunStep, Usage};
+use rb_wire::model::{RecordedUsage, Run, RunInput, RunStep};
 use serde_json::{Map, Value, json};
 
 pub use diff::{ImportOutcome, ImportPlan, imported_step_count, plan, stored_steps};
@@ -253,7 +253,7 @@ fn assign_costs(run: &Run<'_>, rows: &mut [StepRow], prices: &Prices) {
     }
 }
 
-fn tokens(usage: Usage) -> Tokens {
+fn tokens(usage: RecordedUsage) -> Tokens {
     let (input, output) =
         (usage.input_tokens.unwrap_or_default(), usage.output_tokens.unwrap_or_default());
     Tokens {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rb_store::{Change, RunFilter, RunStart, Scope, Store};
-use rb_wire::transcripts::OWN;
+use rb_wire::transcripts::NATIVE;
 use serde_json::json;
 
 use super::*;
@@ -18,7 +18,7 @@ async fn store() -> Arc<dyn Store> {
 /// Imports the runs of a text and returns the outcome of each.
 async fn take(store: &dyn Store, text: &str) -> Vec<(String, ImportOutcome)> {
     let prices = Prices::new(BTreeMap::new());
-    let (runs, _) = (OWN.parse)(text.as_bytes());
+    let (runs, _) = (NATIVE.parse)(text.as_bytes());
     let mut all = Vec::new();
     for run in &runs {
         let recorded = ImportedRun::assess(run, &SOURCE, &prices).unwrap();
@@ -108,8 +108,8 @@ async fn everything_the_source_knows_is_kept() {
 #[test]
 fn what_a_run_cost_is_spread_over_its_steps() {
     let prices = Prices::new(BTreeMap::new());
-    let usage = |input| Usage { input_tokens: Some(input), ..Usage::default() };
-    let check = |whole: Usage, cost: Option<f64>, each: [(u64, Option<f64>); 2]| {
+    let usage = |input| RecordedUsage { input_tokens: Some(input), ..RecordedUsage::default() };
+    let check = |whole: RecordedUsage, cost: Option<f64>, each: [(u64, Option<f64>); 2]| {
         let step = |(input, cost_usd)| RunStep {
             usage: usage(input),
             cost_usd,
@@ -127,8 +127,8 @@ fn what_a_run_cost_is_spread_over_its_steps() {
     let cases = [
         (usage(30), None, [(10, Some(0.1)), (20, Some(0.2))], [(10, 0.1), (20, 0.2)]),
         (usage(50), Some(0.6), [(10, Some(0.1)), (20, Some(0.2))], [(10, 0.2), (40, 0.4)]),
-        (Usage::default(), Some(0.6), [(10, None), (20, None)], [(10, 0.0), (20, 0.6)]),
-        (Usage::default(), None, [(0, None), (0, Some(f64::NAN))], [(0, 0.0), (0, 0.0)]),
+        (RecordedUsage::default(), Some(0.6), [(10, None), (20, None)], [(10, 0.0), (20, 0.6)]),
+        (RecordedUsage::default(), None, [(0, None), (0, Some(f64::NAN))], [(0, 0.0), (0, 0.0)]),
     ];
     for (whole, cost, each, expected) in cases {
         let seen = check(whole, cost, each);

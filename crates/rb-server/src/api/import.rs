@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::header;
-use rb_wire::transcripts::{Complaint, IMPORTERS, Importer, Run, Trouble, sniff};
+use rb_wire::model::Run;
+use rb_wire::transcripts::{Diagnostic, DiagnosticKind, IMPORTERS, Importer, sniff};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -124,7 +125,7 @@ async fn import(
 
 fn importer(sent: &Sent, bytes: &[u8]) -> ApiResult<&'static Importer> {
     let Some(format) = sent.format.as_deref().filter(|format| !format.is_empty()) else {
-        let unknown = || ApiError::BadRequest(Trouble::Unrecognised.to_string());
+        let unknown = || ApiError::BadRequest(DiagnosticKind::Unrecognised.to_string());
         return sniff(bytes).ok_or_else(unknown);
     };
     let found = IMPORTERS.iter().find(|importer| importer.id == format);
@@ -147,10 +148,10 @@ fn each_piece(bytes: &[u8], line: Option<u64>, mut each: impl FnMut(&[u8], u64))
     }
 }
 
-fn told(complaint: &Complaint, first: u64) -> Told {
+fn told(complaint: &Diagnostic, first: u64) -> Told {
     Told {
         line: first + complaint.line.saturating_sub(1),
-        text: complaint.trouble.to_string(),
+        text: complaint.kind.to_string(),
         is_loss: complaint.is_loss(),
     }
 }

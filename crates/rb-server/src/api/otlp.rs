@@ -10,8 +10,9 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rb_store::{Change, RunKey, StepRow};
+use rb_wire::model::Run;
 use rb_wire::otlp::{self, Encoding, SpanText};
-use rb_wire::transcripts::{IMPORTERS, Importer, Run};
+use rb_wire::transcripts::{IMPORTERS, Importer};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
+use rb_wire::channel::Channel;
 use rb_wire::dialects::Dialect;
-use rb_wire::steer::Channel;
 
 /// Refusals remembered at once; beyond that everything is tried anew.
 const REMEMBERED_MAX: usize = 10_000;

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use rb_store::StepRow;
-use rb_wire::answer::Answer;
-use rb_wire::chain::{Continuity, Link, Role};
-use rb_wire::chat::Chat;
-use rb_wire::steer::{Channel, Planted};
-use rb_wire::steps::{self, Carry, NewSteps, Reply};
+use rb_wire::channel::Channel;
+use rb_wire::conversation_hash::{Continuity, MessageHash, Role};
+use rb_wire::inject::Injection;
+use rb_wire::request::ParsedRequest;
+use rb_wire::response::Response;
+use rb_wire::steps::{self, NewSteps, PendingTurn, Reply};
 use serde::{Deserialize, Serialize};
 
 use super::budgets::Spend;
@@ -21,9 +22,9 @@ pub(super) struct Conversation {
     /// The links of the newest request; after a restart only the last of them, at its place.
     links: Known,
     /// What that request left open.
-    carry: Option<Carry>,
+    carry: Option<PendingTurn>,
     /// What was put into requests before, and goes into every later one.
-    pub(super) planted: Vec<Planted>,
+    pub(super) planted: Vec<Injection>,
     /// The index of the next step.
     pub(super) next_index: u32,
     pub(super) ledger: Ledger,
@@ -67,8 +68,8 @@ pub(super) enum Place {
 
 #[derive(Debug)]
 enum Known {
-    All(Vec<Link>),
-    Head { count: usize, link: Link },
+    All(Vec<MessageHash>),
+    Head { count: usize, link: MessageHash },
 }
 
 impl Default for Known {
@@ -94,7 +95,7 @@ struct Kept<'a> {
     #[serde(default)]
     asides: Spend,
     #[serde(default)]
-    carry: Option<Cow<'a, Carry>>,
+    carry: Option<Cow<'a, PendingTurn>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reply: Option<Cow<'a, Reply>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -119,13 +120,13 @@ struct KeptPlant {
 
 impl Conversation {
     /// How a request goes on from the newest one. One that brings only what is new goes on as a whole.
-    pub(super) fn continuity(&self, chat: &Chat<'_>) -> Continuity {
-        if chat.is_stored_elsewhere() && !self.is_empty() {
-            let before = chat.goes_on_from();
+    pub(super) fn continuity(&self, chat: &ParsedRequest<'_>) -> Continuity {
+        if chat.is_server_side_history() && !self.is_empty() {
+            let before = chat.previous_response_id();
             let has_same_words = match &self.links {
-                Known::All(links) => *links == chat.links(),
+                Known::All(links) => *links == chat.hashes(),
                 Known::Head { count, link } => {
-                    let last = chat.messages.last().map(|message| message.link);
+                    let last = chat.messages.last().map(|message| message.hash);
                     (chat.messages.len(), last) == (*count, Some(*link))
                 }
             };
@@ -136,10 +137,10 @@ impl Conversation {
             return if is_again { Continuity::Retry } else { Continuity::Continues { from: 0 } };
         }
         match &self.links {
-            Known::All(links) => Continuity::between(links, &chat.links()),
+            Known::All(links) => Continuity::between(links, &chat.hashes()),
             Known::Head { count: 0, .. } => Continuity::First,
             Known::Head { count, link } => {
-                let same = chat.messages.get(count - 1).is_some_and(|found| found.link == *link);
+                let same = chat.messages.get(count - 1).is_some_and(|found| found.hash == *link);
                 match (same, chat.messages.len().cmp(count)) {
                     (true, std::cmp::Ordering::Greater) => Continuity::Continues { from: *count },
                     (true, _) => Continuity::Retry,
@@ -151,12 +152,12 @@ impl Conversation {
 
     /// What a request is to this conversation. Clients send more under the name of a session than the conversation of its
     /// agent: they ask a small model for titles, topics and summaries, and let other agents work.
-    pub(super) fn place(&self, chat: &Chat<'_>, is_of_harness: bool) -> Place {
+    pub(super) fn place(&self, chat: &ParsedRequest<'_>, is_of_harness: bool) -> Place {
         let continuity = self.continuity(chat);
         // An agent works with tools; what comes from the same program without any is about the work. A provider that
         // keeps the conversation may keep its tools, too.
         if !chat.has_tools
-            && !chat.is_stored_elsewhere()
+            && !chat.is_server_side_history()
             && (self.has_tools || (is_of_harness && self.is_empty()))
         {
             return Place::Aside;
@@ -192,42 +193,42 @@ impl Conversation {
     /// that comes back in a history made anew is no new step.
     pub(super) fn take<'a>(
         &mut self,
-        chat: &Chat<'a>,
+        chat: &ParsedRequest<'a>,
         continuity: Continuity,
-        carry: &'a mut Carry,
+        carry: &'a mut PendingTurn,
     ) -> NewSteps<'a> {
         *carry = self.carry.take().unwrap_or_else(|| match &self.links {
-            Known::All(_) => Carry::default(),
+            Known::All(_) => PendingTurn::default(),
             // It was stored without: what lies before is read once more to know it again.
-            Known::Head { .. } if chat.is_stored_elsewhere() => Carry::default(),
+            Known::Head { .. } if chat.is_server_side_history() => PendingTurn::default(),
             Known::Head { count, .. } => match continuity {
                 Continuity::Continues { from } => steps::carry_at(chat, from),
-                Continuity::First => Carry::default(),
+                Continuity::First => PendingTurn::default(),
                 Continuity::Retry | Continuity::Edited { .. } | Continuity::Compacted => {
                     steps::carry_at(chat, chat.messages.len().max(*count))
                 }
             },
         });
-        let goes_on = chat.is_stored_elsewhere() && continuity != Continuity::Retry;
+        let goes_on = chat.is_server_side_history() && continuity != Continuity::Retry;
         let open = std::mem::take(carry);
         *carry = match self.kept.take() {
             Some(reply) if goes_on => open.with_reply(reply),
             reply => open.after_reply(reply),
         };
-        self.awaits_answer = chat.is_kept();
+        self.awaits_answer = chat.provider_stores_response();
         self.is_rewritten |=
             matches!(continuity, Continuity::Edited { .. } | Continuity::Compacted);
-        self.went_on_from = chat.goes_on_from().map(Cow::into_owned);
-        self.links = Known::All(chat.links());
+        self.went_on_from = chat.previous_response_id().map(Cow::into_owned);
+        self.links = Known::All(chat.hashes());
         self.model = chat.model().into_owned();
-        self.has_tools = chat.has_tools || (chat.is_stored_elsewhere() && self.has_tools);
+        self.has_tools = chat.has_tools || (chat.is_server_side_history() && self.has_tools);
         let new = steps::advance(chat, continuity, carry);
-        self.carry = Some(new.carry.clone());
+        self.carry = Some(new.pending.clone());
         new
     }
 
     /// The provider has answered and keeps the answer, if it is one and came to its end.
-    pub(super) fn answered(&mut self, answer: &Answer) {
+    pub(super) fn answered(&mut self, answer: &Response) {
         let is_kept = answer.is_complete && !answer.id.is_empty();
         self.kept = is_kept.then(|| Reply::from(answer));
         self.awaits_answer = false;
@@ -244,7 +245,7 @@ impl Conversation {
     }
 
     /// The link of the newest message.
-    pub(super) fn newest(&self) -> Link {
+    pub(super) fn newest(&self) -> MessageHash {
         match &self.links {
             Known::All(links) => links.last().copied().unwrap_or_default(),
             Known::Head { link, .. } => *link,
@@ -259,7 +260,7 @@ impl Conversation {
         };
         let planted = self.planted.iter().map(|planted| KeptPlant {
             message: planted.message,
-            link: planted.link.0,
+            link: planted.hash.0,
             channel: planted.channel.id().to_owned(),
             text: planted.text.clone(),
         });
@@ -289,11 +290,11 @@ impl Conversation {
         let kept: Kept<'_> = serde_json::from_str(kept).ok()?;
         let planted = kept.planted.into_iter().filter_map(|plant| {
             let channel = Channel::by_id(&plant.channel)?;
-            let link = Link(plant.link);
-            Some(Planted { message: plant.message, link, channel, text: plant.text })
+            let hash = MessageHash(plant.link);
+            Some(Injection { message: plant.message, hash, channel, text: plant.text })
         });
         Some(Self {
-            links: Known::Head { count: kept.count, link: Link(kept.head) },
+            links: Known::Head { count: kept.count, link: MessageHash(kept.head) },
             carry: kept.carry.map(Cow::into_owned),
             planted: planted.collect(),
             next_index: kept.next_index,
@@ -328,9 +329,9 @@ mod tests {
 
     fn steps_of(conversation: &mut Conversation, body: &str) -> (Continuity, usize) {
         let dialect = rb_wire::dialects::by_id("anthropic").unwrap();
-        let chat = Chat::scan(dialect, body.as_bytes()).unwrap();
+        let chat = ParsedRequest::parse(dialect, body.as_bytes()).unwrap();
         let continuity = conversation.continuity(&chat);
-        let mut carry = Carry::default();
+        let mut carry = PendingTurn::default();
         let count = conversation.take(&chat, continuity, &mut carry).steps.len();
         (continuity, count)
     }
@@ -405,7 +406,7 @@ mod tests {
                 }
                 let now = request(now);
                 let dialect = rb_wire::dialects::by_id("anthropic").unwrap();
-                let chat = Chat::scan(dialect, now.as_bytes()).unwrap();
+                let chat = ParsedRequest::parse(dialect, now.as_bytes()).unwrap();
                 assert_eq!(conversation.place(&chat, is_of_harness), expected, "{before:?} {now}");
             }
         }
@@ -413,9 +414,9 @@ mod tests {
 
     #[test]
     fn what_is_planted_survives_a_restart() {
-        let planted = Planted {
+        let planted = Injection {
             message: 2,
-            link: Link(u64::MAX),
+            hash: MessageHash(u64::MAX),
             channel: Channel::TextBlock,
             text: "Look up.\n\u{1}".to_owned(),
         };

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rb_store::{ConversationKey, RunKey};
-use rb_wire::answer::Answer;
-use rb_wire::chain::Link;
-use rb_wire::chat::Chat;
+use rb_wire::conversation_hash::MessageHash;
+use rb_wire::request::ParsedRequest;
+use rb_wire::response::Response;
 use rb_wire::steps;
 
 use super::conversation::Conversation;
@@ -73,8 +73,13 @@ impl Conversations {
     }
 
     /// The run whose newest request is the beginning of this one, or whose newest answer it goes on from.
-    pub(super) async fn find(&self, app: &App, org: &str, chat: &Chat<'_>) -> Option<RunKey> {
-        let run_id = match chat.goes_on_from() {
+    pub(super) async fn find(
+        &self,
+        app: &App,
+        org: &str,
+        chat: &ParsedRequest<'_>,
+    ) -> Option<RunKey> {
+        let run_id = match chat.previous_response_id() {
             Some(answer) => self.find_by_answer(app, org, &answer).await,
             None => self.find_by_history(app, org, chat).await,
         };
@@ -107,10 +112,15 @@ impl Conversations {
     }
 
     /// What the store knows comes before what its answers look like.
-    async fn find_by_history(&self, app: &App, org: &str, chat: &Chat<'_>) -> Option<String> {
+    async fn find_by_history(
+        &self,
+        app: &App,
+        org: &str,
+        chat: &ParsedRequest<'_>,
+    ) -> Option<String> {
         let model = chat.model();
         let last = chat.messages.iter().rev().take(LOOKED_BACK);
-        let heads: Vec<String> = last.map(|message| head(message.link, &model)).collect();
+        let heads: Vec<String> = last.map(|message| head(message.hash, &model)).collect();
         if let Some(run_id) = self.known_head(org, &heads) {
             return Some(run_id);
         }
@@ -120,7 +130,7 @@ impl Conversations {
         if let Some(run_id) = stored(ConversationKey::Head, &heads).await {
             return Some(run_id);
         }
-        let marks = steps::marks_of_last_answers(chat, ANSWERS_LOOKED_FOR);
+        let marks = steps::marks_of_last_responses(chat, ANSWERS_LOOKED_FOR);
         let marks: Vec<String> = marks.into_iter().map(|found| mark(found, &model)).collect();
         if marks.is_empty() {
             return None; // it begins
@@ -177,8 +187,13 @@ impl Conversations {
 
     /// An answer was given in a run: a request that holds it belongs there, whatever else the client has rewritten. Gives
     /// the first thing that it is known by.
-    pub(super) fn note_answer(&self, run: &RunKey, model: &str, answer: &Answer) -> Option<String> {
-        let marks = steps::marks_of_answer(answer);
+    pub(super) fn note_answer(
+        &self,
+        run: &RunKey,
+        model: &str,
+        answer: &Response,
+    ) -> Option<String> {
+        let marks = steps::marks_of_response(answer);
         let marks: Vec<String> = marks.into_iter().map(|found| mark(found, model)).collect();
         let mut answers = lock(&self.answers);
         if answers.len() >= self.count_max {
@@ -197,7 +212,7 @@ fn told_by(app: &App) -> Instant {
 }
 
 /// What a conversation is found again by. The model is part of it: the same words to another model are another run.
-pub(super) fn head(link: Link, model: &str) -> String {
+pub(super) fn head(link: MessageHash, model: &str) -> String {
     format!("{link}/{model}")
 }
 
@@ -207,8 +222,8 @@ pub(super) fn answer_head(answer: &str) -> String {
 }
 
 /// The same for one that holds an answer: of the newest answer in a request.
-pub(super) fn newest_mark(chat: &Chat<'_>) -> Option<String> {
-    let marks = steps::marks_of_last_answers(chat, 1);
+pub(super) fn newest_mark(chat: &ParsedRequest<'_>) -> Option<String> {
+    let marks = steps::marks_of_last_responses(chat, 1);
     marks.first().map(|found| mark(*found, &chat.model()))
 }
 

@@ -11,8 +11,8 @@ use axum::response::IntoResponse as _;
 use bytes::Bytes;
 use http_body_util::{Either, Full};
 use hyper::body::Incoming as AnswerBody;
-use rb_wire::answer::AnswerReader;
 use rb_wire::dialects::Dialect;
+use rb_wire::response_reader::ResponseReader;
 
 use super::headers;
 use super::passing::{Passing, Reader};
@@ -223,9 +223,9 @@ fn down(answer: Response<AnswerBody>, pass: impl FnOnce(AnswerBody) -> Passing) 
 
 fn reader_of(answer: &Response<AnswerBody>, dialect: &'static Dialect) -> Reader {
     let reader = if is_stream(answer.headers()) {
-        AnswerReader::stream(dialect)
+        ResponseReader::stream(dialect)
     } else {
-        AnswerReader::body(dialect)
+        ResponseReader::body(dialect)
     };
     let encoding = answer.headers().get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
     Reader::new(encoding, reader)

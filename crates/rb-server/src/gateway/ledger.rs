@@ -4,7 +4,7 @@
 //! the cache. When it does not although the client changed nothing, and the last request was one that we changed, we
 //! may be the cause: then the fuse blows and the run is steered no more.
 
-use rb_wire::usage::TokenUse;
+use rb_wire::model::TokenUsage;
 use serde::{Deserialize, Serialize};
 
 /// A share lower than this part of the share before is a miss.
@@ -53,7 +53,7 @@ pub(super) struct Request {
 
 impl Ledger {
     /// Takes what an answer used, and says what a miss was due to.
-    pub(super) fn note(&mut self, used: &TokenUse, request: Request) -> Option<Cause> {
+    pub(super) fn note(&mut self, used: &TokenUsage, request: Request) -> Option<Cause> {
         self.calls += 1;
         self.input_tokens += used.input();
         self.cache_read_tokens += used.cache_read;
@@ -97,8 +97,8 @@ impl Ledger {
 mod tests {
     use super::*;
 
-    fn used(fresh: u64, cache_read: u64) -> TokenUse {
-        TokenUse { fresh, cache_read, ..TokenUse::default() }
+    fn used(uncached_input: u64, cache_read: u64) -> TokenUsage {
+        TokenUsage { uncached_input, cache_read, ..TokenUsage::default() }
     }
 
     #[test]

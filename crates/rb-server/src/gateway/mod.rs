@@ -45,8 +45,8 @@ use axum::http::HeaderMap;
 use axum::routing::any;
 use prometheus_client::metrics::counter::Counter;
 use rb_store::{Change, ConversationRow, RunKey, RunStart, Store};
-use rb_wire::chat::Chat;
 use rb_wire::identity::{self, Source};
+use rb_wire::request::ParsedRequest;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::sync::RwLock;
@@ -185,7 +185,7 @@ impl Gateway {
         app: &App,
         org: &str,
         incoming: &Incoming<'_>,
-        chat: &Chat<'_>,
+        chat: &ParsedRequest<'_>,
     ) -> Named {
         let header = |name: &str| incoming.headers.get(name).and_then(|value| value.to_str().ok());
         let key = |run_id: String| RunKey { org: org.to_owned(), run_id };
@@ -209,7 +209,7 @@ impl Gateway {
         incoming: &Incoming<'_>,
         Named { run, parent, .. }: &Named,
         project: &str,
-        chat: &Chat<'_>,
+        chat: &ParsedRequest<'_>,
     ) -> RunStart {
         let mut metadata = Map::new();
         metadata.insert("mode".to_owned(), Value::from(incoming.mode.name()));
@@ -318,8 +318,8 @@ struct Named {
 
 impl Named {
     /// The run of another agent in the same session, known by the beginning of its conversation.
-    fn child(&self, chat: &Chat<'_>) -> Self {
-        let first = chat.messages.first().map(|message| message.link).unwrap_or_default();
+    fn child(&self, chat: &ParsedRequest<'_>) -> Self {
+        let first = chat.messages.first().map(|message| message.hash).unwrap_or_default();
         let run_id = format!("{}/{first}", self.run.run_id);
         let run = RunKey { run_id, ..self.run.clone() };
         Self { run, parent: self.run.run_id.clone(), is_of_harness: self.is_of_harness }

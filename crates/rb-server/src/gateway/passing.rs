@@ -9,20 +9,21 @@ use std::time::Duration;
 use bytes::Bytes;
 use flate2::write::{GzDecoder, ZlibDecoder};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use rb_wire::answer::{Answer, AnswerReader};
 use rb_wire::dialects::anthropic::PING;
+use rb_wire::response::Response;
+use rb_wire::response_reader::ResponseReader;
 use tokio::time::{Instant, Sleep};
 
 /// Takes what the answer told, and whether it came to its end here.
-pub(super) type WhenDone = Box<dyn FnOnce(Answer, bool) + Send>;
+pub(super) type WhenDone = Box<dyn FnOnce(Response, bool) + Send>;
 
 /// Reads an answer in the encoding it comes in.
 pub(super) enum Reader {
-    Plain(AnswerReader),
+    Plain(ResponseReader),
     Gzip(Box<GzDecoder<Sink>>),
     Deflate(Box<ZlibDecoder<Sink>>),
     /// In an encoding nobody here can read.
-    Blind(AnswerReader),
+    Blind(ResponseReader),
     /// It failed on something; what it knew is in doubt.
     Broken,
     /// Fails on everything.
@@ -31,7 +32,7 @@ pub(super) enum Reader {
 }
 
 /// Where decoded bytes go.
-pub(super) struct Sink(AnswerReader);
+pub(super) struct Sink(ResponseReader);
 
 impl std::io::Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -45,7 +46,7 @@ impl std::io::Write for Sink {
 }
 
 impl Reader {
-    pub(super) fn new(encoding: Option<&str>, reader: AnswerReader) -> Self {
+    pub(super) fn new(encoding: Option<&str>, reader: ResponseReader) -> Self {
         match encoding {
             None | Some("" | "identity") => Self::Plain(reader),
             Some("gzip" | "x-gzip") => Self::Gzip(Box::new(GzDecoder::new(Sink(reader)))),
@@ -73,18 +74,18 @@ impl Reader {
         }
     }
 
-    fn finish(self) -> Answer {
+    fn finish(self) -> Response {
         catch_unwind(AssertUnwindSafe(|| self.answer())).unwrap_or_default()
     }
 
-    fn answer(self) -> Answer {
+    fn answer(self) -> Response {
         match self {
             Self::Plain(reader) | Self::Blind(reader) => reader.finish(),
             Self::Gzip(decoder) => decoder.finish().map(|sink| sink.0.finish()).unwrap_or_default(),
             Self::Deflate(decoder) => {
                 decoder.finish().map(|sink| sink.0.finish()).unwrap_or_default()
             }
-            Self::Broken => Answer::default(),
+            Self::Broken => Response::default(),
             #[cfg(test)]
             Self::Panics => panic!("injected"),
         }
@@ -227,7 +228,7 @@ mod tests {
         reader.feed(b"{}");
         assert!(matches!(reader, Reader::Broken));
         reader.feed(b"{}");
-        assert_eq!(reader.finish(), Answer::default());
-        assert_eq!(Reader::Panics.finish(), Answer::default());
+        assert_eq!(reader.finish(), Response::default());
+        assert_eq!(Reader::Panics.finish(), Response::default());
     }
 }

@@ -11,13 +11,13 @@ use rb_engine::guidance::{Query, Retrieved, Tier};
 use rb_engine::run::record::FIRST_CALL;
 use rb_engine::run::{PreCall, Stop};
 use rb_store::{Change, RunKey, RunStart, StepRow, StoreError};
-use rb_wire::chain::Continuity;
-use rb_wire::chat::Chat;
+use rb_wire::body_edits::BodyEdits;
+use rb_wire::conversation_hash::Continuity;
 use rb_wire::dialects::Dialect;
-use rb_wire::splice::Splices;
-use rb_wire::steer::{self, Planted};
-use rb_wire::steps::Carry;
-use rb_wire::transcripts::{RunInput, RunStep};
+use rb_wire::inject::{self, Injection};
+use rb_wire::model::{RunInput, RunStep};
+use rb_wire::request::ParsedRequest;
+use rb_wire::steps::PendingTurn;
 use tokio::time::Instant;
 
 use super::budgets::Standing;
@@ -106,7 +106,7 @@ const ATTEMPTS: u32 = 4;
 
 /// `None` if something failed or took too long.
 async fn look(app: &Shared, incoming: Incoming<'_>) -> Option<Verdict> {
-    let Ok(chat) = Chat::scan(incoming.dialect, incoming.body) else {
+    let Ok(chat) = ParsedRequest::parse(incoming.dialect, incoming.body) else {
         return Some(Verdict::Unwatched); // the provider will say what is wrong with it
     };
     let deadline = Deadline::new(&app.gateway);
@@ -144,14 +144,14 @@ impl Deadline {
 async fn decide(
     app: &Shared,
     incoming: &Incoming<'_>,
-    chat: &Chat<'_>,
+    chat: &ParsedRequest<'_>,
     deadline: Deadline,
 ) -> Option<Decided> {
     let gateway = &app.gateway;
     let (org, project) = incoming.caller.org_and_project(None, None);
     let mut named = deadline.of(gateway.run_of(app, &org, incoming, chat)).await?;
     let (mut turn, mut conversation) = deadline.of(taken_up(app, &named.run)).await??;
-    if chat.is_stored_elsewhere() || chat.refers() {
+    if chat.is_server_side_history() || chat.has_item_references() {
         let told = gateway.conversations.told_answer(app, &named.run, &conversation);
         deadline.of(told).await?;
     }
@@ -210,7 +210,7 @@ async fn taken_up(app: &Shared, run: &RunKey) -> Option<(RunGuard, Arc<Mutex<Con
 struct Here<'a> {
     app: &'a Shared,
     incoming: &'a Incoming<'a>,
-    chat: &'a Chat<'a>,
+    chat: &'a ParsedRequest<'a>,
     conversation: &'a Mutex<Conversation>,
     run: &'a RunKey,
     /// What is to be said about a budget.
@@ -313,8 +313,8 @@ impl Here<'_> {
             changed(self.incoming, gateway, self.chat, &conversation, text.as_deref(), route);
         drop(conversation);
         let is_continued = matches!(continuity, Continuity::Continues { .. } | Continuity::Retry);
-        let step =
-            Watched::step(self.incoming, row, made, served, is_continued).kept(self.chat.is_kept());
+        let step = Watched::step(self.incoming, row, made, served, is_continued)
+            .kept(self.chat.provider_stores_response());
         let step = step.with_words(words).with_patterns(matches);
         Some(Decided::So(Verdict::Watched(Box::new(step))))
     }
@@ -368,10 +368,10 @@ impl Here<'_> {
     /// A row for each new step; before the first step, one for the first call.
     fn new_rows(&self, continuity: Continuity) -> Vec<StepRow> {
         let mut conversation = lock(self.conversation);
-        let mut carry = Carry::default();
+        let mut carry = PendingTurn::default();
         let new = conversation.take(self.chat, continuity, &mut carry);
         // What the provider keeps is found by its answers.
-        if !self.chat.is_stored_elsewhere() {
+        if !self.chat.is_server_side_history() {
             let head = head(conversation.newest(), &self.chat.model());
             self.app.gateway.conversations.note_head(self.run, &conversation.head, &head);
             conversation.head = head;
@@ -402,14 +402,14 @@ impl Here<'_> {
 fn changed(
     incoming: &Incoming<'_>,
     gateway: &Gateway,
-    chat: &Chat<'_>,
+    chat: &ParsedRequest<'_>,
     conversation: &Conversation,
     text: Option<&str>,
     route: Option<&str>,
 ) -> Made {
     let model = route.map_or_else(|| chat.model(), Into::into);
-    let mut splices = Splices::new(chat.body);
-    let (mut planted, mut is_steered): (Option<Planted>, bool) = (None, false);
+    let mut splices = BodyEdits::new(chat.body);
+    let (mut planted, mut is_steered): (Option<Injection>, bool) = (None, false);
     match gateway.config.placement {
         Placement::Tail => {
             let channels = gateway.channels.of(incoming.upstream, &model, chat.dialect);
@@ -417,20 +417,20 @@ fn changed(
                 Mode::Steer => conversation.planted.as_slice(),
                 Mode::Observe | Mode::Off => &[],
             };
-            let tail = steer::tail(chat, earlier, text, &channels);
-            is_steered = tail.planted.is_some();
-            planted = tail.planted;
-            splices.extend(tail.splices);
+            let tail = inject::inject_tail(chat, earlier, text, &channels);
+            is_steered = tail.injection.is_some();
+            planted = tail.injection;
+            splices.extend(tail.edits);
         }
         Placement::System => {
             if let Some(text) = text {
-                splices.extend(steer::system(chat, text));
+                splices.extend(inject::inject_system(chat, text));
                 is_steered = true;
             }
         }
     }
     if let Some(route) = route {
-        splices.extend(steer::model(chat, route));
+        splices.extend(inject::set_model(chat, route));
     }
     let body = (!splices.is_empty()).then(|| Bytes::from(splices.apply()));
     Made { body, planted, is_steered }

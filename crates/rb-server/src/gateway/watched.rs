@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use rb_store::{RunKey, StepRow, Tokens};
-use rb_wire::answer::Answer;
-use rb_wire::steer::Planted;
-use rb_wire::usage::TokenUse;
+use rb_wire::inject::Injection;
+use rb_wire::model::TokenUsage;
+use rb_wire::response::Response;
 use serde_json::Value;
 
 use super::NAMELESS;
@@ -30,7 +30,7 @@ pub(super) struct Change {
     /// What goes out, where it is not what came.
     pub(super) body: Option<Bytes>,
     /// The new fragment and its place.
-    pub(super) planted: Option<Planted>,
+    pub(super) planted: Option<Injection>,
     /// New guidance stands in the request, in any placement.
     pub(super) is_steered: bool,
 }
@@ -58,7 +58,7 @@ pub(super) struct Watched {
     matches: Vec<Match>,
     /// It stands beside the conversation: it costs, and is no step.
     is_aside: bool,
-    planted: Option<Planted>,
+    planted: Option<Injection>,
     is_steered: bool,
     is_continued: bool,
     /// The provider keeps the answer, and the next request may go on from it without bringing it.
@@ -176,7 +176,7 @@ impl Watched {
     }
 
     /// The provider has answered, wholly or until the client went away.
-    pub(super) async fn answered(mut self, app: Shared, answer: Answer, is_whole: bool) {
+    pub(super) async fn answered(mut self, app: Shared, answer: Response, is_whole: bool) {
         let usage = answer.usage.unwrap_or_default();
         let model = self.answering_model(&answer);
         let tokens = Tokens {
@@ -204,7 +204,7 @@ impl Watched {
         self.keep_row(&app).await;
     }
 
-    fn note_answer(&mut self, answer: &Answer, is_whole: bool) {
+    fn note_answer(&mut self, answer: &Response, is_whole: bool) {
         let said: String = answer.thought.chars().take(ANSWER_CHARS_MAX).collect();
         let asked: Vec<Value> =
             answer.calls.iter().map(|call| Value::from(call.tool.as_str())).collect();
@@ -220,7 +220,7 @@ impl Watched {
     }
 
     /// Remembers an answer that the next request goes on from, with it or without.
-    async fn note_given(&self, app: &Shared, answer: &Answer) {
+    async fn note_given(&self, app: &Shared, answer: &Response) {
         let (run, conversations) = (&self.row.run, &app.gateway.conversations);
         let is_nameless = run.run_id.starts_with(NAMELESS);
         if !self.is_kept && !is_nameless {
@@ -278,11 +278,11 @@ impl Watched {
         }
     }
 
-    fn answering_model(&self, answer: &Answer) -> String {
+    fn answering_model(&self, answer: &Response) -> String {
         if answer.model.is_empty() { self.model.clone() } else { answer.model.clone() }
     }
 
-    async fn note_cache(&self, app: &Shared, usage: &TokenUse, tokens: &Tokens, usd: f64) {
+    async fn note_cache(&self, app: &Shared, usage: &TokenUsage, tokens: &Tokens, usd: f64) {
         let run = &self.row.run;
         let Some(conversation) = app.gateway.conversations.of(app, run).await else { return };
         let (cause, share) = {

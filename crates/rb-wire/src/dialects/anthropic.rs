@@ -1,10 +1,10 @@
 //! Anthropic Messages: content blocks, with the answers of tools inside the user's messages.
 
-use super::{Dialect, Part, input, result, say, think};
-use crate::answer::{Draft, Fault};
-use crate::json::{Value, quoted, text, word};
-use crate::steer::Channel;
-use crate::usage::TokenUse;
+use super::{Dialect, Part, input, push_model_text, push_user_text, tool_result};
+use crate::channel::Channel;
+use crate::json::{Value, quoted, str_bytes, text};
+use crate::model::TokenUsage;
+use crate::response::{ProviderError, ResponseBuilder};
 
 /// The event that tells a silent client that the stream is alive.
 pub const PING: &[u8] = b"event: ping\ndata: {\"type\": \"ping\"}\n\n";
@@ -14,7 +14,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     summary: "Anthropic Messages, as Claude Code and the Anthropic SDKs speak it.",
     path: "/v1/messages",
     channels: &[Channel::SystemMessage, Channel::TextBlock],
-    list: "messages",
+    messages_field: "messages",
     system: Some("system"),
     keeps_answers: false,
     has_threads: true,
@@ -29,13 +29,13 @@ pub(super) const DIALECT: Dialect = Dialect {
 fn read<'a>(message: Value<'a>, parts: &mut Vec<Part<'a>>) {
     let [role, content] = message.fields(["role", "content"]);
     let Some(content) = content else { return };
-    match word(role) {
+    match str_bytes(role) {
         b"user" => match content.text() {
-            Some(text) => say(text, parts),
+            Some(text) => push_user_text(text, parts),
             None => content.items().for_each(|block| read_user(block, parts)),
         },
         b"assistant" => match content.text() {
-            Some(text) => think(text, parts),
+            Some(text) => push_model_text(text, parts),
             None => content.items().for_each(|block| read_assistant(block, parts)),
         },
         _ => {}
@@ -45,21 +45,21 @@ fn read<'a>(message: Value<'a>, parts: &mut Vec<Part<'a>>) {
 fn read_user<'a>(block: Value<'a>, parts: &mut Vec<Part<'a>>) {
     let [kind, said, id, content, is_error] =
         block.fields(["type", "text", "tool_use_id", "content", "is_error"]);
-    match word(kind) {
-        b"text" => say(text(said), parts),
+    match str_bytes(kind) {
+        b"text" => push_user_text(text(said), parts),
         b"tool_result" => parts.push(answer(id, content, is_error)),
         _ => {}
     }
 }
 
 fn read_assistant<'a>(block: Value<'a>, parts: &mut Vec<Part<'a>>) {
-    let [kind, said, thinking, id, tool, given] =
+    let [kind, said, thinking, id, tool, emitted] =
         block.fields(["type", "text", "thinking", "id", "name", "input"]);
-    match word(kind) {
-        b"text" => think(text(said), parts),
-        b"thinking" => think(text(thinking), parts),
+    match str_bytes(kind) {
+        b"text" => push_model_text(text(said), parts),
+        b"thinking" => push_model_text(text(thinking), parts),
         b"tool_use" | b"server_tool_use" | b"mcp_tool_use" => {
-            parts.push(Part::Call { id: text(id), tool: text(tool), input: input(given) });
+            parts.push(Part::Call { id: text(id), tool: text(tool), input: input(emitted) });
         }
         kind if kind.ends_with(b"_tool_result") => {
             let [id, content, is_error] = block.fields(["tool_use_id", "content", "is_error"]);
@@ -74,77 +74,79 @@ fn answer<'a>(
     content: Option<Value<'a>>,
     is_error: Option<Value<'a>>,
 ) -> Part<'a> {
-    let (answer, failed) = result::text(content);
+    let (answer, failed) = tool_result::text(content);
     let is_error = failed || is_error.is_some_and(Value::is_true);
     Part::Result { id: text(id), text: answer, is_error }
 }
 
-fn on_event(draft: &mut Draft, event: Value<'_>) {
+fn on_event(builder: &mut ResponseBuilder, event: Value<'_>) {
     let [kind, index, delta, block, message, usage, error] =
         event.fields(["type", "index", "delta", "content_block", "message", "usage", "error"]);
     let slot = index.and_then(Value::count).unwrap_or_default();
-    match (word(kind), delta, block) {
+    match (str_bytes(kind), delta, block) {
         (b"message_start", ..) => {
             let Some(message) = message else { return };
-            draft.names(message);
-            read_usage(draft, message.get("usage"));
+            builder.set_identity(message);
+            read_usage(builder, message.get("usage"));
         }
-        (b"content_block_start", _, Some(block)) => start_block(draft, slot, block),
+        (b"content_block_start", _, Some(block)) => start_block(builder, slot, block),
         (b"content_block_delta", Some(delta), _) => {
             let [kind, said, thinking, json] =
                 delta.fields(["type", "text", "thinking", "partial_json"]);
-            match word(kind) {
-                b"text_delta" => draft.thinks(&text(said)),
-                b"thinking_delta" => draft.thinks(&text(thinking)),
-                b"input_json_delta" => draft.gives(slot, &text(json)),
+            match str_bytes(kind) {
+                b"text_delta" => builder.append_text(&text(said)),
+                b"thinking_delta" => builder.append_text(&text(thinking)),
+                b"input_json_delta" => builder.append_arguments(slot, &text(json)),
                 _ => {}
             }
         }
         (b"message_delta", delta, _) => {
-            draft.stops(&delta.map(|delta| delta.text_of("stop_reason")).unwrap_or_default());
-            read_usage(draft, usage);
+            builder.set_stop_reason(
+                &delta.map(|delta| delta.text_of("stop_reason")).unwrap_or_default(),
+            );
+            read_usage(builder, usage);
         }
-        (b"message_stop", ..) => draft.answer.is_complete = true,
-        (b"error", ..) => read_error(draft, error),
+        (b"message_stop", ..) => builder.response.is_complete = true,
+        (b"error", ..) => read_error(builder, error),
         _ => {}
     }
 }
 
-fn start_block(draft: &mut Draft, slot: u64, block: Value<'_>) {
-    match block.word("type") {
-        b"text" => draft.begins_text(&block.text_of("text")),
-        b"thinking" => draft.begins_text(&block.text_of("thinking")),
+fn start_block(builder: &mut ResponseBuilder, slot: u64, block: Value<'_>) {
+    match block.str_bytes("type") {
+        b"text" => builder.start_text(&block.text_of("text")),
+        b"thinking" => builder.start_text(&block.text_of("thinking")),
         b"tool_use" | b"server_tool_use" | b"mcp_tool_use" => {
-            draft.asks(slot, &block.text_of("id"), &block.text_of("name"), true);
+            builder.start_tool_call(slot, &block.text_of("id"), &block.text_of("name"), true);
             // The input of a streamed call comes in pieces behind an empty object.
             let whole = block.get("input").map(Value::bytes).filter(|json| *json != b"{}");
-            draft.gives(slot, &String::from_utf8_lossy(whole.unwrap_or_default()));
+            builder.append_arguments(slot, &String::from_utf8_lossy(whole.unwrap_or_default()));
         }
         _ => {}
     }
 }
 
-fn on_body(draft: &mut Draft, body: Value<'_>) {
-    if body.word("type") == b"error" {
-        read_error(draft, body.get("error"));
+fn on_body(builder: &mut ResponseBuilder, body: Value<'_>) {
+    if body.str_bytes("type") == b"error" {
+        read_error(builder, body.get("error"));
         return;
     }
-    draft.names(body);
+    builder.set_identity(body);
     for (slot, block) in (0..).zip(body.get("content").into_iter().flat_map(Value::items)) {
-        start_block(draft, slot, block);
+        start_block(builder, slot, block);
     }
-    draft.stops(&body.text_of("stop_reason"));
-    read_usage(draft, body.get("usage"));
-    draft.answer.is_complete = draft.answer.stop.is_some();
+    builder.set_stop_reason(&body.text_of("stop_reason"));
+    read_usage(builder, body.get("usage"));
+    builder.response.is_complete = builder.response.stop.is_some();
 }
 
 /// Counts are totals so far: a later one takes the place of an earlier one, and one that is absent changes nothing.
-fn read_usage(draft: &mut Draft, usage: Option<Value<'_>>) {
+fn read_usage(builder: &mut ResponseBuilder, usage: Option<Value<'_>>) {
     let Some(usage) = usage.filter(|usage| usage.is_object()) else { return };
-    let known = draft.answer.usage.get_or_insert_with(TokenUse::default);
+    let known = builder.response.usage.get_or_insert_with(TokenUsage::default);
     for (key, value) in usage.members() {
         match (key, value.count()) {
-            (b"input_tokens", Some(count)) => known.fresh = count,
+            (b"input_tokens", Some(count)) => known.uncached_input = count,
             (b"cache_read_input_tokens", Some(count)) => known.cache_read = count,
             (b"cache_creation_input_tokens", Some(count)) => known.cache_write = count,
             (b"output_tokens", Some(count)) => known.output = count,
@@ -157,9 +159,9 @@ fn read_usage(draft: &mut Draft, usage: Option<Value<'_>>) {
     }
 }
 
-fn read_error(draft: &mut Draft, error: Option<Value<'_>>) {
+fn read_error(builder: &mut ResponseBuilder, error: Option<Value<'_>>) {
     let part = |name| error.map(|error| error.text_of(name).into_owned()).unwrap_or_default();
-    draft.answer.fault = Some(Fault { kind: part("type"), message: part("message") });
+    builder.response.error = Some(ProviderError { kind: part("type"), message: part("message") });
 }
 
 fn error_kind(status: u16) -> &'static str {

@@ -11,15 +11,15 @@ pub mod openai_chat;
 /// OpenAI Responses.
 pub mod openai_responses;
 
-mod person;
-pub(crate) mod result;
+pub(crate) mod tool_result;
+mod user_text;
 
 use std::borrow::Cow;
 
-use crate::answer::Draft;
+use crate::channel::Channel;
 use crate::json::Value;
-use crate::steer::Channel;
-use crate::transcripts::RunInput;
+use crate::model::RunInput;
+use crate::response::ResponseBuilder;
 
 /// One row of the table.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct Dialect {
     /// Where guidance may stand at the tail of a conversation, best first.
     pub channels: &'static [Channel],
     /// The field that holds the messages.
-    pub(crate) list: &'static str,
+    pub(crate) messages_field: &'static str,
     /// The field that holds the system prompt; `None` where it is a message.
     pub(crate) system: Option<&'static str>,
     /// The provider keeps answers unless it is told not to, and requests may go on from them.
@@ -43,9 +43,9 @@ pub struct Dialect {
     /// What a message says.
     pub(crate) read: for<'a> fn(Value<'a>, &mut Vec<Part<'a>>),
     /// What an event of a streamed answer tells.
-    pub(crate) on_event: fn(&mut Draft, Value<'_>),
+    pub(crate) on_event: fn(&mut ResponseBuilder, Value<'_>),
     /// What a whole answer tells.
-    pub(crate) on_body: fn(&mut Draft, Value<'_>),
+    pub(crate) on_body: fn(&mut ResponseBuilder, Value<'_>),
     /// The name of an error with that status.
     pub(crate) error_kind: fn(u16) -> &'static str,
     /// An error as a body.
@@ -97,10 +97,10 @@ pub(crate) enum Part<'a> {
 }
 
 /// Adds a text of the user's side, if a person wrote any of it.
-fn say<'a>(text: Cow<'a, str>, parts: &mut Vec<Part<'a>>) {
+fn push_user_text<'a>(text: Cow<'a, str>, parts: &mut Vec<Part<'a>>) {
     let text = match text {
-        Cow::Borrowed(text) => Cow::Borrowed(person::own_words(text)),
-        Cow::Owned(text) => Cow::Owned(person::own_words(&text).to_owned()),
+        Cow::Borrowed(text) => Cow::Borrowed(user_text::strip_harness_text(text)),
+        Cow::Owned(text) => Cow::Owned(user_text::strip_harness_text(&text).to_owned()),
     };
     if !text.is_empty() {
         parts.push(Part::Said(text));
@@ -108,7 +108,7 @@ fn say<'a>(text: Cow<'a, str>, parts: &mut Vec<Part<'a>>) {
 }
 
 /// Adds a text of the model, if there is any.
-fn think<'a>(text: Cow<'a, str>, parts: &mut Vec<Part<'a>>) {
+fn push_model_text<'a>(text: Cow<'a, str>, parts: &mut Vec<Part<'a>>) {
     if !text.trim().is_empty() {
         parts.push(Part::Thought(text));
     }

@@ -2,19 +2,19 @@
 
 use std::borrow::Cow;
 
-use super::{Dialect, Part, input, result, say, think};
-use crate::answer::{Draft, Fault};
-use crate::json::{Value, quoted, text, word};
-use crate::steer::Channel;
-use crate::transcripts::RunInput;
-use crate::usage::TokenUse;
+use super::{Dialect, Part, input, push_model_text, push_user_text, tool_result};
+use crate::channel::Channel;
+use crate::json::{Value, quoted, str_bytes, text};
+use crate::model::RunInput;
+use crate::model::TokenUsage;
+use crate::response::{ProviderError, ResponseBuilder};
 
 pub(super) const DIALECT: Dialect = Dialect {
     id: "openai-chat",
     summary: "OpenAI Chat Completions, which most other servers speak too.",
     path: "/chat/completions",
     channels: &[Channel::DeveloperMessage, Channel::SystemMessage, Channel::UserMessage],
-    list: "messages",
+    messages_field: "messages",
     system: None,
     keeps_answers: false,
     has_threads: false,
@@ -28,14 +28,14 @@ pub(super) const DIALECT: Dialect = Dialect {
 
 fn read<'a>(message: Value<'a>, parts: &mut Vec<Part<'a>>) {
     let [role, content, id, name] = message.fields(["role", "content", "tool_call_id", "name"]);
-    let id = match word(role) {
-        b"user" => return texts(content, |text| say(text, parts)),
+    let id = match str_bytes(role) {
+        b"user" => return texts(content, |text| push_user_text(text, parts)),
         b"assistant" => return read_assistant(message, parts),
         b"tool" => text(id),
         b"function" => text(name),
         _ => return,
     };
-    let (text, is_error) = result::text(content);
+    let (text, is_error) = tool_result::text(content);
     parts.push(Part::Result { id, text, is_error });
 }
 
@@ -46,7 +46,7 @@ fn texts<'a>(content: Option<Value<'a>>, mut each: impl FnMut(Cow<'a, str>)) {
         each(text);
     }
     for part in content.items() {
-        match part.word("type") {
+        match part.str_bytes("type") {
             b"text" => each(part.text_of("text")),
             b"refusal" => each(part.text_of("refusal")),
             _ => {}
@@ -64,10 +64,10 @@ fn read_assistant<'a>(message: Value<'a>, parts: &mut Vec<Part<'a>>) {
         "tool_calls",
         "function_call",
     ]);
-    think(text(shown), parts);
-    think(text(reasoning), parts);
-    texts(content, |text| think(text, parts));
-    think(text(refusal), parts);
+    push_model_text(text(shown), parts);
+    push_model_text(text(reasoning), parts);
+    texts(content, |text| push_model_text(text, parts));
+    push_model_text(text(refusal), parts);
     for call in calls.into_iter().flat_map(Value::items) {
         let (tool, input) = tool_and_input(call);
         parts.push(Part::Call { id: call.text_of("id"), tool, input });
@@ -82,73 +82,75 @@ fn read_assistant<'a>(message: Value<'a>, parts: &mut Vec<Part<'a>>) {
 fn tool_and_input(call: Value<'_>) -> (Cow<'_, str>, RunInput<'_>) {
     let [custom, function] = call.fields(["custom", "function"]);
     let inner = custom.or(function).unwrap_or(call);
-    let [name, given, arguments] = inner.fields(["name", "input", "arguments"]);
-    (text(name), input(if custom.is_some() { given } else { arguments }))
+    let [name, emitted, arguments] = inner.fields(["name", "input", "arguments"]);
+    (text(name), input(if custom.is_some() { emitted } else { arguments }))
 }
 
-fn on_event(draft: &mut Draft, chunk: Value<'_>) {
+fn on_event(builder: &mut ResponseBuilder, chunk: Value<'_>) {
     if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
-        read_error(draft, error);
+        read_error(builder, error);
         return;
     }
-    draft.names(chunk);
+    builder.set_identity(chunk);
     for choice in chunk.get("choices").into_iter().flat_map(Value::items) {
         if choice.get("index").and_then(Value::count).unwrap_or_default() != 0 {
             continue;
         }
         if let Some(delta) = choice.get("delta") {
-            read_message(draft, delta);
+            read_message(builder, delta);
         }
-        draft.stops(&choice.text_of("finish_reason"));
+        builder.set_stop_reason(&choice.text_of("finish_reason"));
     }
-    read_usage(draft, chunk.get("usage"));
-    draft.answer.is_complete |= draft.answer.stop.is_some();
+    read_usage(builder, chunk.get("usage"));
+    builder.response.is_complete |= builder.response.stop.is_some();
 }
 
-fn on_body(draft: &mut Draft, body: Value<'_>) {
+fn on_body(builder: &mut ResponseBuilder, body: Value<'_>) {
     if let Some(error) = body.get("error").filter(|error| !error.is_null()) {
-        read_error(draft, error);
+        read_error(builder, error);
         return;
     }
-    draft.names(body);
+    builder.set_identity(body);
     let choice = body.get("choices").and_then(|choices| choices.items().next());
     if let Some(choice) = choice {
         if let Some(message) = choice.get("message") {
-            read_message(draft, message);
+            read_message(builder, message);
         }
-        draft.stops(&choice.text_of("finish_reason"));
+        builder.set_stop_reason(&choice.text_of("finish_reason"));
     }
-    read_usage(draft, body.get("usage"));
-    draft.answer.is_complete = draft.answer.stop.is_some();
+    read_usage(builder, body.get("usage"));
+    builder.response.is_complete = builder.response.stop.is_some();
 }
 
 /// A whole message, or what is new of it.
-fn read_message(draft: &mut Draft, message: Value<'_>) {
+fn read_message(builder: &mut ResponseBuilder, message: Value<'_>) {
     let names = ["tool_calls", "reasoning_content", "reasoning", "content", "refusal"];
     let [calls, said @ ..] = message.fields(names);
     for said in said {
-        draft.thinks(&text(said));
+        builder.append_text(&text(said));
     }
     for (place, call) in (0..).zip(calls.into_iter().flat_map(Value::items)) {
         let id = call.text_of("id");
         // Some servers leave the index out of a piece; then it belongs to the call before, unless it brings a new id.
         let slot = match call.get("index").and_then(Value::count) {
             Some(index) => index,
-            None if id.is_empty() => draft.last_slot().unwrap_or(place),
-            None => draft.slot_of(&id).unwrap_or(draft.next_slot()),
+            None if id.is_empty() => builder.last_slot().unwrap_or(place),
+            None => builder.slot_of(&id).unwrap_or(builder.next_slot()),
         };
         let (tool, input) = tool_and_input(call);
-        if !draft.has(slot) {
-            draft.asks(slot, &id, &tool, false);
+        if !builder.has_tool_call(slot) {
+            builder.start_tool_call(slot, &id, &tool, false);
         }
         match input {
-            RunInput::Text(text) | RunInput::Structured(text) => draft.gives(slot, &text),
+            RunInput::Text(text) | RunInput::Structured(text) => {
+                builder.append_arguments(slot, &text);
+            }
             RunInput::None => {}
         }
     }
 }
 
-fn read_usage(draft: &mut Draft, usage: Option<Value<'_>>) {
+fn read_usage(builder: &mut ResponseBuilder, usage: Option<Value<'_>>) {
     let Some(usage) = usage.filter(|usage| usage.is_object()) else { return };
     let count = |value: Option<Value<'_>>| value.and_then(Value::count);
     let details = usage.get("prompt_tokens_details");
@@ -157,8 +159,8 @@ fn read_usage(draft: &mut Draft, usage: Option<Value<'_>>) {
     let (read, write) =
         (read.unwrap_or_default(), of_details("cache_write_tokens").unwrap_or_default());
     let prompt = count(usage.get("prompt_tokens")).unwrap_or_default();
-    draft.answer.usage = Some(TokenUse {
-        fresh: prompt.saturating_sub(read).saturating_sub(write),
+    builder.response.usage = Some(TokenUsage {
+        uncached_input: prompt.saturating_sub(read).saturating_sub(write),
         cache_read: read,
         cache_write: write,
         cache_write_hour: 0,
@@ -166,11 +168,11 @@ fn read_usage(draft: &mut Draft, usage: Option<Value<'_>>) {
     });
 }
 
-fn read_error(draft: &mut Draft, error: Value<'_>) {
+fn read_error(builder: &mut ResponseBuilder, error: Value<'_>) {
     let kind = [error.text_of("code"), error.text_of("type")].into_iter().find(|k| !k.is_empty());
     let message = error.text().unwrap_or_else(|| error.text_of("message"));
-    draft.answer.fault =
-        Some(Fault { kind: kind.unwrap_or_default().into(), message: message.into() });
+    builder.response.error =
+        Some(ProviderError { kind: kind.unwrap_or_default().into(), message: message.into() });
 }
 
 /// What OpenAI calls errors, in both of its protocols.

@@ -7,20 +7,20 @@
 use std::borrow::Cow;
 
 use super::openai_chat::{error_body, error_kind};
-use super::{Dialect, Part, input, result, say, think};
-use crate::answer::{Draft, Fault};
-use crate::chain::REFERENCE;
-use crate::json::{Value, quoted, word};
-use crate::steer::Channel;
-use crate::transcripts::RunInput;
-use crate::usage::TokenUse;
+use super::{Dialect, Part, input, push_model_text, push_user_text, tool_result};
+use crate::channel::Channel;
+use crate::conversation_hash::ITEM_REFERENCE;
+use crate::json::{Value, quoted, str_bytes};
+use crate::model::RunInput;
+use crate::model::TokenUsage;
+use crate::response::{ProviderError, ResponseBuilder};
 
 pub(super) const DIALECT: Dialect = Dialect {
     id: "openai-responses",
     summary: "OpenAI Responses, as Codex and the OpenAI Agents SDK speak it.",
     path: "/responses",
     channels: &[Channel::DeveloperMessage, Channel::SystemMessage, Channel::UserMessage],
-    list: "input",
+    messages_field: "input",
     system: Some("instructions"),
     keeps_answers: true,
     has_threads: false,
@@ -34,21 +34,22 @@ pub(super) const DIALECT: Dialect = Dialect {
 
 fn read<'a>(item: Value<'a>, parts: &mut Vec<Part<'a>>) {
     if let Some(text) = item.text() {
-        say(text, parts);
+        push_user_text(text, parts);
         return;
     }
-    match item.word("type") {
+    match item.str_bytes("type") {
         b"" | b"message" => read_message(item, parts),
         b"reasoning" => {
             for list in ["summary", "content"] {
                 let texts = item.get(list).into_iter().flat_map(Value::items);
-                texts.for_each(|text| think(text.text_of("text"), parts));
+                texts.for_each(|text| push_model_text(text.text_of("text"), parts));
             }
         }
-        REFERENCE => parts.push(Part::Reference(item.text_of("id"))),
+        ITEM_REFERENCE => parts.push(Part::Reference(item.text_of("id"))),
         kind if kind.ends_with(b"_call") => read_call(kind, item, parts),
         kind if kind.ends_with(b"_output") => {
-            let (text, failed) = result::text(item.get("output").or_else(|| item.get("tools")));
+            let (text, failed) =
+                tool_result::text(item.get("output").or_else(|| item.get("tools")));
             parts.push(Part::Result { id: id(item), text, is_error: failed || has_failed(item) });
         }
         _ => {}
@@ -57,18 +58,19 @@ fn read<'a>(item: Value<'a>, parts: &mut Vec<Part<'a>>) {
 
 fn read_message<'a>(item: Value<'a>, parts: &mut Vec<Part<'a>>) {
     let [role, content] = item.fields(["role", "content"]);
-    let is_user = match word(role) {
+    let is_user = match str_bytes(role) {
         b"user" => true,
         b"assistant" => false,
         _ => return,
     };
-    let mut add = |text| if is_user { say(text, parts) } else { think(text, parts) };
+    let mut add =
+        |text| if is_user { push_user_text(text, parts) } else { push_model_text(text, parts) };
     let Some(content) = content else { return };
     if let Some(text) = content.text() {
         add(text);
     }
     for part in content.items() {
-        match part.word("type") {
+        match part.str_bytes("type") {
             b"input_text" | b"output_text" | b"text" => add(part.text_of("text")),
             b"refusal" => add(part.text_of("refusal")),
             _ => {}
@@ -84,7 +86,7 @@ fn id(item: Value<'_>) -> Cow<'_, str> {
 }
 
 fn has_failed(item: Value<'_>) -> bool {
-    matches!(item.word("status"), b"failed" | b"incomplete")
+    matches!(item.str_bytes("status"), b"failed" | b"incomplete")
         || item.get("error").is_some_and(|error| !error.is_null())
 }
 
@@ -115,60 +117,63 @@ fn read_call<'a>(kind: &'a [u8], item: Value<'a>, parts: &mut Vec<Part<'a>>) {
     if is_answered_elsewhere {
         return;
     }
-    let (text, failed) = result::text(first_of(item, ["output", "outputs", "results", "error"]));
+    let (text, failed) =
+        tool_result::text(first_of(item, ["output", "outputs", "results", "error"]));
     parts.push(Part::Result { id: id(item), text, is_error: failed || has_failed(item) });
 }
 
-fn on_event(draft: &mut Draft, event: Value<'_>) {
-    match event.word("type") {
+fn on_event(builder: &mut ResponseBuilder, event: Value<'_>) {
+    match event.str_bytes("type") {
         b"response.created" => {
             if let Some(response) = event.get("response") {
-                draft.names(response);
+                builder.set_identity(response);
             }
         }
         b"response.output_item.done" => {
             let slot = event.get("output_index").and_then(Value::count).unwrap_or_default();
             if let Some(item) = event.get("item") {
-                read_item(draft, slot, item);
+                read_item(builder, slot, item);
             }
         }
         b"response.completed" | b"response.failed" | b"response.incomplete" => {
             if let Some(response) = event.get("response") {
-                read_end(draft, response);
+                read_end(builder, response);
             }
         }
-        b"error" => read_error(draft, event.get("error").unwrap_or(event)),
+        b"error" => read_error(builder, event.get("error").unwrap_or(event)),
         _ => {}
     }
 }
 
-fn on_body(draft: &mut Draft, body: Value<'_>) {
-    if body.word("object") != b"response"
+fn on_body(builder: &mut ResponseBuilder, body: Value<'_>) {
+    if body.str_bytes("object") != b"response"
         && let Some(error) = body.get("error").filter(|error| !error.is_null())
     {
-        read_error(draft, error);
+        read_error(builder, error);
         return;
     }
-    draft.names(body);
+    builder.set_identity(body);
     for (slot, item) in (0..).zip(body.get("output").into_iter().flat_map(Value::items)) {
-        read_item(draft, slot, item);
+        read_item(builder, slot, item);
     }
-    read_end(draft, body);
+    read_end(builder, body);
 }
 
 /// An item is told whole when it is done, so its pieces need not be kept.
-fn read_item(draft: &mut Draft, slot: u64, item: Value<'_>) {
+fn read_item(builder: &mut ResponseBuilder, slot: u64, item: Value<'_>) {
     let mut parts = Vec::new();
     read(item, &mut parts);
-    draft.holds(&item.text_of("id"));
+    builder.add_item(&item.text_of("id"));
     for part in parts {
         match part {
-            Part::Thought(text) => draft.begins_text(&text),
+            Part::Thought(text) => builder.start_text(&text),
             Part::Call { id, tool, input } => {
                 let is_structured = matches!(input, RunInput::Structured(_));
-                draft.asks(slot, &id, &tool, is_structured);
+                builder.start_tool_call(slot, &id, &tool, is_structured);
                 match input {
-                    RunInput::Text(text) | RunInput::Structured(text) => draft.gives(slot, &text),
+                    RunInput::Text(text) | RunInput::Structured(text) => {
+                        builder.append_arguments(slot, &text);
+                    }
                     RunInput::None => {}
                 }
             }
@@ -177,33 +182,35 @@ fn read_item(draft: &mut Draft, slot: u64, item: Value<'_>) {
     }
 }
 
-fn read_end(draft: &mut Draft, response: Value<'_>) {
-    draft.names(response);
+fn read_end(builder: &mut ResponseBuilder, response: Value<'_>) {
+    builder.set_identity(response);
     let reason = response.get("incomplete_details").map(|why| why.text_of("reason"));
     let reason = reason.filter(|reason| !reason.is_empty());
-    draft.stops(&reason.unwrap_or_else(|| response.text_of("status")));
+    builder.set_stop_reason(&reason.unwrap_or_else(|| response.text_of("status")));
     if let Some(error) = response.get("error").filter(|error| !error.is_null()) {
-        read_error(draft, error);
+        read_error(builder, error);
     }
     if let Some(usage) = response.get("usage").filter(|usage| usage.is_object()) {
         let count = |value: Option<Value<'_>>| value.and_then(Value::count).unwrap_or_default();
         let details = usage.get("input_tokens_details");
         let of_details = |name| count(details.and_then(|details| details.get(name)));
         let (read, write) = (of_details("cached_tokens"), of_details("cache_write_tokens"));
-        draft.answer.usage = Some(TokenUse {
-            fresh: count(usage.get("input_tokens")).saturating_sub(read).saturating_sub(write),
+        builder.response.usage = Some(TokenUsage {
+            uncached_input: count(usage.get("input_tokens"))
+                .saturating_sub(read)
+                .saturating_sub(write),
             cache_read: read,
             cache_write: write,
             cache_write_hour: 0,
             output: count(usage.get("output_tokens")),
         });
     }
-    draft.answer.is_complete = true;
+    builder.response.is_complete = true;
 }
 
-fn read_error(draft: &mut Draft, error: Value<'_>) {
+fn read_error(builder: &mut ResponseBuilder, error: Value<'_>) {
     let kind = [error.text_of("code"), error.text_of("type")].into_iter().find(|k| !k.is_empty());
-    draft.answer.fault = Some(Fault {
+    builder.response.error = Some(ProviderError {
         kind: kind.unwrap_or_default().into(),
         message: error.text_of("message").into(),
     });

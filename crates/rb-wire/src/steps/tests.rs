@@ -32,40 +32,40 @@ fn shown(steps: &[RunStep<'_>]) -> String {
 
 /// Reads a conversation at once and message by message, and compares both with what is expected.
 #[track_caller]
-fn check(dialect: &str, body: &str, expected: &str) -> Carry {
+fn check(dialect: &str, body: &str, expected: &str) -> PendingTurn {
     let dialect = by_id(dialect).expect("a dialect");
-    let chat = Chat::scan(dialect, body.as_bytes()).expect("a body");
-    let whole = read(&chat, 0, &Carry::default()).clone_owned();
+    let request = ParsedRequest::parse(dialect, body.as_bytes()).expect("a body");
+    let whole = extract(&request, 0, &PendingTurn::default()).clone_owned();
     let expected: Vec<&str> =
         expected.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     assert_eq!(shown(&whole.steps), expected.join("\n"));
 
-    let (mut steps, mut carry, mut links) = (Vec::new(), Carry::default(), Vec::new());
-    for count in 1..=chat.messages.len() {
-        let mut request = chat.clone();
+    let (mut steps, mut pending, mut hashes) = (Vec::new(), PendingTurn::default(), Vec::new());
+    for count in 1..=request.messages.len() {
+        let mut request = request.clone();
         request.messages.truncate(count);
-        let continuity = Continuity::between(&links, &request.links());
-        let new = advance(&request, continuity, &carry).clone_owned();
+        let continuity = Continuity::between(&hashes, &request.hashes());
+        let new = advance(&request, continuity, &pending).clone_owned();
         steps.extend(new.steps);
-        carry = new.carry;
-        assert_eq!(carry_at(&chat, count), carry, "after {count} messages");
-        links = request.links();
+        pending = new.pending;
+        assert_eq!(carry_at(&request, count), pending, "after {count} messages");
+        hashes = request.hashes();
     }
     assert_eq!(shown(&steps), shown(&whole.steps), "message by message");
-    assert_eq!(carry, whole.carry, "message by message");
-    carry
+    assert_eq!(pending, whole.pending, "message by message");
+    pending
 }
 
 impl NewSteps<'_> {
     fn clone_owned(self) -> NewSteps<'static> {
         let steps = self.steps.into_iter().map(RunStep::into_owned).collect();
-        NewSteps { steps, carry: self.carry }
+        NewSteps { steps, pending: self.pending }
     }
 }
 
 #[test]
 fn anthropic_thinking_parallel_calls_and_errors() {
-    let carry = check(
+    let pending = check(
         "anthropic",
         r#"{"model":"claude-sonnet-5","max_tokens":8000,"stream":true,
             "system":[{"type":"text","text":"You are an agent.","cache_control":{"type":"ephemeral"}}],
@@ -96,7 +96,7 @@ fn anthropic_thinking_parallel_calls_and_errors() {
         user="Use b.py" thought="I cannot find it."
         "#,
     );
-    assert_eq!(carry.said_since, "Then stop.");
+    assert_eq!(pending.said_since, "Then stop.");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_call_that_nobody_answers_is_a_step_once_the_model_goes_on() {
 
 #[test]
 fn chat_completions_with_strings_parts_and_old_functions() {
-    let carry = check(
+    let pending = check(
         "openai-chat",
         r#"{"model":"gpt-5","messages":[
             {"role":"developer","content":"Be brief."},
@@ -169,8 +169,8 @@ fn chat_completions_with_strings_parts_and_old_functions() {
         thought="Sold out.\n\nI will not."
         "#,
     );
-    assert_eq!((carry.user_input.as_str(), carry.thought.as_str()), ("Another?", "Yes."));
-    assert_eq!(carry.calls.len(), 1);
+    assert_eq!((pending.user_input.as_str(), pending.thought.as_str()), ("Another?", "Yes."));
+    assert_eq!(pending.calls.len(), 1);
 }
 
 #[test]
@@ -236,19 +236,22 @@ fn a_conversation_that_the_provider_keeps_goes_on_from_the_answer_we_saw() {
     let dialect = by_id("openai-responses").expect("a dialect");
     let first = check("openai-responses", r#"{"input":"Fix it"}"#, "");
     assert_eq!(first.said_since, "Fix it");
-    let calls = vec![AskedCall::new("c1", "shell", &RunInput::Text("{}".into()))];
-    let carry = first.with_reply(Reply { thought: "I look.".into(), calls, items: vec![] });
+    let calls = vec![ToolCall::new("c1", "shell", &RunInput::Text("{}".into()))];
+    let pending = first.with_reply(Reply { thought: "I look.".into(), calls, items: vec![] });
     let body = r#"{"previous_response_id":"resp_1","input":[
         {"type":"function_call_output","call_id":"c1","output":"a.py"},
         {"type":"function_call_output","call_id":"lost","output":"b.py"}]}"#;
-    let chat = Chat::scan(dialect, body.as_bytes()).expect("a body");
-    assert!(chat.is_stored_elsewhere());
-    let new = read(&chat, 0, &carry);
+    let request = ParsedRequest::parse(dialect, body.as_bytes()).expect("a body");
+    assert!(request.is_server_side_history());
+    let new = extract(&request, 0, &pending);
     insta::assert_snapshot!(shown(&new.steps), @r#"
     user="Fix it" thought="I look." tool="shell" text="{}" observation="a.py"
     observation="b.py"
     "#);
-    assert_eq!(Carry { given: Given::default(), opening: 0, ..new.carry }, Carry::default());
+    assert_eq!(
+        PendingTurn { emitted: EmittedSteps::default(), opening: 0, ..new.pending },
+        PendingTurn::default()
+    );
 }
 
 /// The newest answer is referred to by the names of its parts; it may stand anywhere in the history.
@@ -256,12 +259,12 @@ fn a_conversation_that_the_provider_keeps_goes_on_from_the_answer_we_saw() {
 fn what_a_request_only_refers_to_is_taken_from_the_answer_we_saw() {
     let reply = |number: u32, has_call: bool| {
         let id = format!("call_000{number}");
-        let call = AskedCall::new(&id, "search", &RunInput::Text(format!("q{number}").into()));
+        let call = ToolCall::new(&id, "search", &RunInput::Text(format!("q{number}").into()));
         let calls = if has_call { vec![call] } else { vec![] };
         let items = vec![format!("msg_{number}"), format!("fc_{number}")];
         Some(Reply { thought: format!("Look {number}."), calls, items })
     };
-    let refers = |item: &str| format!(r#"{{"type":"item_reference","id":"{item}"}}"#);
+    let has_item_references = |item: &str| format!(r#"{{"type":"item_reference","id":"{item}"}}"#);
     let tells = |number: u32| {
         format!(
             r#"{{"type":"function_call_output","call_id":"call_000{number}","output":"o{number}"}}"#
@@ -269,32 +272,54 @@ fn what_a_request_only_refers_to_is_taken_from_the_answer_we_saw() {
     };
     let task = r#"{"role":"user","content":"go"}"#.to_owned();
     let says = r#"{"role":"user","content":"And now?"}"#.to_owned();
-    let turn = |n: u32| vec![refers(&format!("msg_{n}")), refers(&format!("fc_{n}")), tells(n)];
+    let turn = |n: u32| {
+        vec![
+            has_item_references(&format!("msg_{n}")),
+            has_item_references(&format!("fc_{n}")),
+            tells(n),
+        ]
+    };
     let appended = [
         vec![task.clone()],
         [vec![task.clone()], turn(1)].concat(),
         [vec![task.clone()], turn(1), turn(2)].concat(),
         // An answer without a call, and a person speaks.
-        [vec![task.clone()], turn(1), turn(2), vec![refers("msg_3"), says.clone()]].concat(),
+        [vec![task.clone()], turn(1), turn(2), vec![has_item_references("msg_3"), says.clone()]]
+            .concat(),
     ];
     // All that the model said comes first, and the beginning changes with every request.
     let gathered = [
         vec![task.clone()],
-        vec![task.clone(), refers("fc_1"), tells(1)],
-        vec![task.clone(), refers("fc_1"), refers("fc_2"), tells(1), tells(2)],
-        vec![task, refers("fc_1"), refers("fc_2"), refers("fc_3"), tells(1), tells(2), tells(3)],
+        vec![task.clone(), has_item_references("fc_1"), tells(1)],
+        vec![
+            task.clone(),
+            has_item_references("fc_1"),
+            has_item_references("fc_2"),
+            tells(1),
+            tells(2),
+        ],
+        vec![
+            task,
+            has_item_references("fc_1"),
+            has_item_references("fc_2"),
+            has_item_references("fc_3"),
+            tells(1),
+            tells(2),
+            tells(3),
+        ],
     ];
     let story = |requests: &[Vec<String>], calls: u32| {
         let dialect = by_id("openai-responses").expect("a dialect");
-        let (mut links, mut carry, mut story) = (Vec::new(), Carry::default(), String::new());
+        let (mut hashes, mut pending, mut story) =
+            (Vec::new(), PendingTurn::default(), String::new());
         for (number, request) in (0..).zip(requests) {
             let body = format!(r#"{{"input":[{}]}}"#, request.join(","));
-            let chat = Chat::scan(dialect, body.as_bytes()).expect("a body");
-            assert_eq!(chat.refers(), number > 0);
-            let before = carry.after_reply(reply(number, number <= calls));
-            let new = advance(&chat, Continuity::between(&links, &chat.links()), &before);
+            let request = ParsedRequest::parse(dialect, body.as_bytes()).expect("a body");
+            assert_eq!(request.has_item_references(), number > 0);
+            let before = pending.after_reply(reply(number, number <= calls));
+            let new = advance(&request, Continuity::between(&hashes, &request.hashes()), &before);
             story = format!("{story}{}\n", shown(&new.steps));
-            (links, carry) = (chat.links(), new.carry);
+            (hashes, pending) = (request.hashes(), new.pending);
         }
         story
     };
@@ -335,8 +360,13 @@ fn only_what_a_protocol_knows_says_that_the_conversation_is_kept() {
         ("anthropic", r#"{"messages":[],"conversation":"c"}"#, (false, false)),
     ];
     for (dialect, body, expected) in cases {
-        let chat = Chat::scan(by_id(dialect).expect("a dialect"), body.as_bytes()).expect("a body");
-        assert_eq!((chat.is_kept(), chat.is_stored_elsewhere()), expected, "{dialect} {body}");
+        let request = ParsedRequest::parse(by_id(dialect).expect("a dialect"), body.as_bytes())
+            .expect("a body");
+        assert_eq!(
+            (request.provider_stores_response(), request.is_server_side_history()),
+            expected,
+            "{dialect} {body}"
+        );
     }
 }
 
@@ -363,8 +393,9 @@ fn the_task_is_the_first_thing_a_person_said() {
         ("anthropic", "{}", None),
     ];
     for (dialect, body, expected) in cases {
-        let chat = Chat::scan(by_id(dialect).expect("a dialect"), body.as_bytes()).expect("a body");
-        assert_eq!(chat.task().as_deref(), expected, "{body}");
+        let request = ParsedRequest::parse(by_id(dialect).expect("a dialect"), body.as_bytes())
+            .expect("a body");
+        assert_eq!(request.task().as_deref(), expected, "{body}");
     }
 }
 
@@ -372,18 +403,21 @@ fn the_task_is_the_first_thing_a_person_said() {
 fn the_outside_of_a_request_is_read() {
     let dialect = by_id("anthropic").expect("a dialect");
     let body = br#" {"stream" : true, "messages": [], "model":"a/\u0062", "x":{"model":"no"}} "#;
-    let chat = Chat::scan(dialect, body).expect("a body");
-    assert_eq!((chat.model().as_ref(), chat.is_stream, chat.has_tools), ("a/b", true, false));
+    let request = ParsedRequest::parse(dialect, body).expect("a body");
+    assert_eq!(
+        (request.model().as_ref(), request.is_stream, request.has_tools),
+        ("a/b", true, false)
+    );
     for (tools, expected) in [("[]", false), ("null", false), (r#"[{"name":"f"}]"#, true)] {
         let body = format!(r#"{{"tools":{tools}}}"#);
-        let chat = Chat::scan(dialect, body.as_bytes()).expect("a body");
-        assert_eq!(chat.has_tools, expected, "{tools}");
+        let request = ParsedRequest::parse(dialect, body.as_bytes()).expect("a body");
+        assert_eq!(request.has_tools, expected, "{tools}");
     }
     for broken in ["", "[]", "{", r#"{"messages":[{]}"#, r#"{"a":1} x"#, r#"{"a" 1}"#, r#"{"a":}"#]
     {
-        assert!(Chat::scan(dialect, broken.as_bytes()).is_err(), "{broken}");
+        assert!(ParsedRequest::parse(dialect, broken.as_bytes()).is_err(), "{broken}");
     }
-    let error = Chat::scan(dialect, b"{\"messages\":[1").expect_err("cut short");
+    let error = ParsedRequest::parse(dialect, b"{\"messages\":[1").expect_err("cut short");
     assert_eq!(
         error.to_string(),
         "the body is no JSON from byte 14 on; send it as one whole object"
@@ -393,15 +427,15 @@ fn the_outside_of_a_request_is_read() {
 /// The steps of one request after another, each written as its messages.
 #[track_caller]
 fn check_requests(requests: &[&[&str]]) -> String {
-    let (mut told, mut carry, mut links) = (String::new(), Carry::default(), Vec::new());
+    let (mut told, mut pending, mut hashes) = (String::new(), PendingTurn::default(), Vec::new());
     for request in requests {
         let body = format!(r#"{{"messages":[{}]}}"#, request.join(","));
-        let chat =
-            Chat::scan(by_id("anthropic").expect("a dialect"), body.as_bytes()).expect("a body");
-        let continuity = Continuity::between(&links, &chat.links());
-        let new = advance(&chat, continuity, &carry).clone_owned();
+        let request = ParsedRequest::parse(by_id("anthropic").expect("a dialect"), body.as_bytes())
+            .expect("a body");
+        let continuity = Continuity::between(&hashes, &request.hashes());
+        let new = advance(&request, continuity, &pending).clone_owned();
         let _ = writeln!(told, "{continuity:?}\n{}", shown(&new.steps));
-        (carry, links) = (new.carry, chat.links());
+        (pending, hashes) = (new.pending, request.hashes());
     }
     told
 }
@@ -473,30 +507,30 @@ fn what_is_done_again_is_a_step_again_though_the_end_is_rewritten() {
 
 #[test]
 fn calls_that_are_written_into_the_text_are_calls() {
-    let spoken = |said: &str, back: &str| {
+    let text_tool_calls = |said: &str, back: &str| {
         let said = format!(r#"{{"role":"assistant","content":{}}}"#, crate::json::quoted(said));
         let back = format!(r#"{{"role":"user","content":{}}}"#, crate::json::quoted(back));
         check_requests(&[&[TASK, &said, &back]])
     };
     let story = [
-        spoken(
+        text_tool_calls(
             "Thought: I search.\nAction: search\nAction Input: {'query': 'x'}",
             "Observation: no match",
         ),
-        spoken(
+        text_tool_calls(
             "THOUGHT: I search.\n\n```mswea_bash_command\ngrep x .\n```",
             "<returncode>1</returncode>\n<output>\nnone\n</output>",
         ),
-        spoken(
+        text_tool_calls(
             "Thought: I search.\n<code>\nprint(search('x'))\n</code>\nCalling tools:\n[{'id': 'call_2', 'type': 'function', 'function': {'name': 'python_interpreter', 'arguments': 'print(1)'}}]",
             "Observation:\nExecution logs:\nno match",
         ),
-        spoken(
+        text_tool_calls(
             "I search.\nCalling tools:\n[{'id': 'call_17', 'type': 'function', 'function': {'name': 'search', 'arguments': {'query': 'x'}}}]",
             "Observation:\nno match",
         ),
-        spoken("I have an observation of my own.", "Observation: mine"),
-        spoken("Which of them?", "the first"),
+        text_tool_calls("I have an observation of my own.", "Observation: mine"),
+        text_tool_calls("Which of them?", "the first"),
     ];
     insta::assert_snapshot!(story.concat(), @r#"
     First

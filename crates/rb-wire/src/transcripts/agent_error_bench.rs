@@ -8,13 +8,14 @@
 
 use std::borrow::Cow;
 
-use super::desk::{Desk, import};
-use super::glance::Glance;
+use super::documents::{ImportContext, import};
 use super::json::quoted;
+use super::lazy_json::Json;
 use super::messages::flat;
-use super::scan::Json;
-use super::turns::{Event, Turn, Turns};
-use super::{Found, Importer, Run, Trouble, Unit};
+use super::sniff::FilePreview;
+use super::step_builder::{Event, StepBuilder, Turn};
+use super::{DiagnosticKind, Imported, Importer, Unit};
+use crate::model::Run;
 
 pub(super) const IMPORTER: Importer = Importer {
     id: "agent-error-bench",
@@ -24,9 +25,9 @@ pub(super) const IMPORTER: Importer = Importer {
     parse,
 };
 
-fn sniff(glance: &Glance<'_>) -> bool {
-    glance.has(&["critical_failure_step"])
-        || glance.any(|record| {
+fn sniff(preview: &FilePreview<'_>) -> bool {
+    preview.has(&["critical_failure_step"])
+        || preview.any(|record| {
             let is_told = |metadata: Json<'_>| {
                 metadata.get("won").is_some() || metadata.get("environment").is_some()
             };
@@ -34,12 +35,12 @@ fn sniff(glance: &Glance<'_>) -> bool {
         })
 }
 
-fn parse(input: &[u8]) -> Found<'_> {
+fn parse(input: &[u8]) -> Imported<'_> {
     import(input, read)
 }
 
-fn read(desk: &mut Desk<'_>) {
-    for record in desk.records() {
+fn read(context: &mut ImportContext<'_>) {
+    for record in context.records() {
         let [messages, history, metadata, id, model, task_type, step, won] = record.fields([
             "messages",
             "history",
@@ -65,26 +66,26 @@ fn read(desk: &mut Desk<'_>) {
             ..Run::default()
         };
         let Some(messages) = messages.or(history) else {
-            desk.complain(record, Trouble::LabelsOnly);
-            desk.runs.push(run);
+            context.report(record, DiagnosticKind::LabelsOnly);
+            context.runs.push(run);
             continue;
         };
-        let mut turns = Turns::default();
-        messages.items().for_each(|message| said(message, &mut turns));
-        desk.runs.push(turns.into_run(run));
+        let mut builder = StepBuilder::default();
+        messages.items().for_each(|message| said(message, &mut builder));
+        context.runs.push(builder.into_run(run));
     }
 }
 
-fn said<'a>(message: Json<'a>, turns: &mut Turns<'a>) {
+fn said<'a>(message: Json<'a>, builder: &mut StepBuilder<'a>) {
     let [role, content] = message.fields(["role", "content"]);
     let text = content.map(flat).unwrap_or_default();
     match role.and_then(Json::text).as_deref() {
         Some("assistant") => {
-            turns.take(Event::Begin(Turn::default()));
-            turns.take(Event::Says(text));
+            builder.take(Event::Begin(Turn::default()));
+            builder.take(Event::Says(text));
         }
-        Some("user") if turns.task.is_none() => turns.take(Event::User(text)),
-        Some("user" | "tool") => turns.remark(text),
+        Some("user") if builder.task.is_none() => builder.take(Event::User(text)),
+        Some("user" | "tool") => builder.remark(text),
         Some(_) | None => {}
     }
 }

@@ -8,14 +8,15 @@
 
 use std::borrow::Cow;
 
-use super::desk::{Desk, import};
-use super::glance::Glance;
+use super::documents::{ImportContext, import};
+use super::lazy_json::Json;
 use super::messages::{self, flat, truth};
-use super::scan::Json;
+use super::sniff::FilePreview;
+use super::step_builder::{Answer, Event, StepBuilder, Turn};
 use super::time::time_ms;
-use super::turns::{Answer, Event, Turn, Turns};
 use super::usage::tokens;
-use super::{Found, Importer, Run, Unit, Usage};
+use super::{Imported, Importer, Unit};
+use crate::model::{RecordedUsage, Run};
 
 pub(super) const IMPORTER: Importer = Importer {
     id: "atif",
@@ -28,15 +29,15 @@ pub(super) const IMPORTER: Importer = Importer {
 /// How deep sub-agents of sub-agents may be nested.
 const DEPTH_MAX: usize = 8;
 
-fn sniff(glance: &Glance<'_>) -> bool {
+fn sniff(preview: &FilePreview<'_>) -> bool {
     let is_atif = |version: Json<'_>| version.text().is_some_and(|text| text.starts_with("ATIF-"));
-    glance.any(|record| record.get("schema_version").is_some_and(is_atif))
+    preview.any(|record| record.get("schema_version").is_some_and(is_atif))
 }
 
-fn parse(input: &[u8]) -> Found<'_> {
-    import(input, |desk| {
-        for document in desk.records() {
-            trajectory(document, None, DEPTH_MAX, desk);
+fn parse(input: &[u8]) -> Imported<'_> {
+    import(input, |context| {
+        for document in context.records() {
+            trajectory(document, None, DEPTH_MAX, context);
         }
     })
 }
@@ -45,7 +46,7 @@ fn trajectory<'a>(
     document: Json<'a>,
     parent: Option<Cow<'a, str>>,
     depth: usize,
-    desk: &mut Desk<'a>,
+    context: &mut ImportContext<'a>,
 ) {
     let [session, id, agent, steps, totals, children] = document.fields([
         "session_id",
@@ -69,26 +70,26 @@ fn trajectory<'a>(
         parent_id: parent,
         agent: about("name"),
         model: about("model_name"),
-        usage: Usage {
+        usage: RecordedUsage {
             input_tokens: total("total_prompt_tokens").and_then(Json::count),
             output_tokens: total("total_completion_tokens").and_then(Json::count),
             cache_read_tokens: total("total_cached_tokens").and_then(Json::count),
-            ..Usage::default()
+            ..RecordedUsage::default()
         },
         cost_usd: total("total_cost_usd").and_then(Json::number),
         ..Run::default()
     };
-    let mut turns = Turns::default();
-    steps.into_iter().flat_map(Json::items).for_each(|step| took(step, &mut turns));
-    desk.runs.push(turns.into_run(run));
+    let mut builder = StepBuilder::default();
+    steps.into_iter().flat_map(Json::items).for_each(|step| took(step, &mut builder));
+    context.runs.push(builder.into_run(run));
     if depth > 0 {
         for child in children.into_iter().flat_map(Json::items) {
-            trajectory(child, run_id.clone(), depth - 1, desk);
+            trajectory(child, run_id.clone(), depth - 1, context);
         }
     }
 }
 
-fn took<'a>(step: Json<'a>, turns: &mut Turns<'a>) {
+fn took<'a>(step: Json<'a>, builder: &mut StepBuilder<'a>) {
     let [source, message, reasoning, calls, observation, metrics, at, model, copied] =
         step.fields([
             "source",
@@ -105,9 +106,9 @@ fn took<'a>(step: Json<'a>, turns: &mut Turns<'a>) {
     match source.and_then(Json::text).as_deref() {
         // What another run already tells.
         _ if truth(copied) => return,
-        Some("user") => turns.take(Event::User(text)),
+        Some("user") => builder.take(Event::User(text)),
         Some("agent") => {
-            turns.take(Event::Begin(Turn {
+            builder.take(Event::Begin(Turn {
                 at_ms: at.and_then(time_ms),
                 model: model.and_then(Json::some_text),
                 usage: metrics.map(tokens).unwrap_or_default(),
@@ -116,10 +117,10 @@ fn took<'a>(step: Json<'a>, turns: &mut Turns<'a>) {
                     .and_then(Json::number),
                 ..Turn::default()
             }));
-            turns.take(Event::Reasons(reasoning.and_then(Json::text).unwrap_or_default()));
-            turns.take(Event::Says(text));
+            builder.take(Event::Reasons(reasoning.and_then(Json::text).unwrap_or_default()));
+            builder.take(Event::Says(text));
             for call in calls.into_iter().flat_map(Json::items) {
-                turns.take(Event::Calls(messages::tool_call(call)));
+                builder.take(Event::Calls(messages::tool_call(call)));
             }
         }
         Some(_) | None => {}
@@ -130,8 +131,8 @@ fn took<'a>(step: Json<'a>, turns: &mut Turns<'a>) {
         let text = content.map(flat).unwrap_or_default();
         let answer = Answer { id: id.and_then(Json::name), tool: None, text, is_error: false };
         // An observation may follow from no call at all.
-        if let Err(answer) = turns.answer(answer) {
-            turns.remark(answer.text);
+        if let Err(answer) = builder.answer(answer) {
+            builder.remark(answer.text);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::json::quoted;
-use super::scan::Json;
+use super::lazy_json::Json;
 
 /// How deep a value of OTLP or a map of maps may be nested.
 const DEPTH_MAX: usize = 12;

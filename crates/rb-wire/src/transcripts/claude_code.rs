@@ -12,13 +12,14 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::desk::{Desk, import};
-use super::glance::Glance;
+use super::documents::{ImportContext, import};
+use super::lazy_json::Json;
 use super::messages::{self, truth};
-use super::scan::Json;
+use super::sniff::FilePreview;
+use super::step_builder::{Event, StepBuilder, Turn};
 use super::time::time_ms;
-use super::turns::{Event, Turn, Turns};
-use super::{Found, Importer, Run, Trouble, Unit};
+use super::{DiagnosticKind, Imported, Importer, Unit};
+use crate::model::Run;
 
 pub(super) const IMPORTER: Importer = Importer {
     id: "claude-code",
@@ -28,11 +29,11 @@ pub(super) const IMPORTER: Importer = Importer {
     parse,
 };
 
-fn sniff(glance: &Glance<'_>) -> bool {
-    glance.has(&["type", "sessionId", "uuid"]) || glance.has(&["type", "sessionId", "parentUuid"])
+fn sniff(preview: &FilePreview<'_>) -> bool {
+    preview.has(&["type", "sessionId", "uuid"]) || preview.has(&["type", "sessionId", "parentUuid"])
 }
 
-fn parse(input: &[u8]) -> Found<'_> {
+fn parse(input: &[u8]) -> Imported<'_> {
     import(input, read)
 }
 
@@ -40,17 +41,17 @@ fn parse(input: &[u8]) -> Found<'_> {
 #[derive(Default)]
 struct Thread<'a> {
     run: Run<'a>,
-    turns: Turns<'a>,
+    builder: StepBuilder<'a>,
 }
 
-fn read(desk: &mut Desk<'_>) {
+fn read(context: &mut ImportContext<'_>) {
     let mut threads: Vec<Thread<'_>> = Vec::new();
     let mut by_name: BTreeMap<Cow<'_, str>, usize> = BTreeMap::new();
     // A line belongs to the sub-agent of the line that it follows.
     let mut by_line: BTreeMap<Cow<'_, str>, usize> = BTreeMap::new();
     let mut first = None;
     let mut events = Vec::new();
-    for line in desk.records() {
+    for line in context.records() {
         first = first.or(Some(line));
         let [kind, session, uuid, parent, side, agent, at, message] = line.fields([
             "type",
@@ -92,13 +93,13 @@ fn read(desk: &mut Desk<'_>) {
         thread.run.started_ms = thread.run.started_ms.or(at_ms);
         thread.run.ended_ms = at_ms.or(thread.run.ended_ms);
         said(message, is_model, at_ms, &mut events);
-        thread.turns.take_all(events.drain(..));
+        thread.builder.take_all(events.drain(..));
     }
-    let lost: usize = threads.iter().map(|thread| thread.turns.lost_answers).sum();
+    let lost: usize = threads.iter().map(|thread| thread.builder.lost_answers).sum();
     if let Some(first) = first.filter(|_| lost > 0) {
-        desk.complain(first, Trouble::NoCallFor { count: lost });
+        context.report(first, DiagnosticKind::NoCallFor { count: lost });
     }
-    desk.runs.extend(threads.into_iter().map(|thread| thread.turns.into_run(thread.run)));
+    context.runs.extend(threads.into_iter().map(|thread| thread.builder.into_run(thread.run)));
 }
 
 fn side_name(session: Option<&str>, name: &str) -> Cow<'static, str> {
@@ -113,7 +114,7 @@ fn new_thread<'a>(name: Cow<'a, str>, session: Option<Cow<'a, str>>, is_side: bo
         agent: Some("claude-code".into()),
         ..Run::default()
     };
-    Thread { run, turns: Turns::default() }
+    Thread { run, builder: StepBuilder::default() }
 }
 
 /// Reads a message; also used for the stream of the same messages.

@@ -11,14 +11,15 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::claude_code::said;
-use super::desk::{Desk, import};
-use super::glance::Glance;
+use super::documents::{ImportContext, import};
+use super::lazy_json::Json;
 use super::messages::truth;
-use super::scan::Json;
+use super::sniff::FilePreview;
+use super::step_builder::StepBuilder;
 use super::time::time_ms;
-use super::turns::Turns;
 use super::usage::tokens;
-use super::{Found, Importer, Run, Unit};
+use super::{Imported, Importer, Unit};
+use crate::model::Run;
 
 pub(super) const IMPORTER: Importer = Importer {
     id: "claude-stream",
@@ -28,21 +29,21 @@ pub(super) const IMPORTER: Importer = Importer {
     parse,
 };
 
-fn sniff(glance: &Glance<'_>) -> bool {
+fn sniff(preview: &FilePreview<'_>) -> bool {
     let types = ["system", "assistant", "user", "result", "stream_event"];
-    glance.any(|record| record.get("session_id").is_some() && record.is("type", &types))
+    preview.any(|record| record.get("session_id").is_some() && record.is("type", &types))
 }
 
-fn parse(input: &[u8]) -> Found<'_> {
+fn parse(input: &[u8]) -> Imported<'_> {
     import(input, read)
 }
 
-fn read<'a>(desk: &mut Desk<'a>) {
+fn read<'a>(context: &mut ImportContext<'a>) {
     // The session, then its sub-agents by the call that started them; a stream may hold several sessions.
-    let mut threads: Vec<(Run<'a>, Turns<'a>)> = Vec::new();
+    let mut threads: Vec<(Run<'a>, StepBuilder<'a>)> = Vec::new();
     let mut numbers: BTreeMap<(Cow<'a, str>, Cow<'a, str>), usize> = BTreeMap::new();
     let mut events = Vec::new();
-    for record in desk.records() {
+    for record in context.records() {
         let [kind, session, parent, message, model, at] = record.fields([
             "type",
             "session_id",
@@ -55,23 +56,23 @@ fn read<'a>(desk: &mut Desk<'a>) {
         let session = session.and_then(Json::some_text).unwrap_or_default();
         let call = parent.and_then(Json::some_text).unwrap_or_default();
         let number = *numbers.entry((session.clone(), call.clone())).or_insert_with(|| {
-            threads.push((new_run(session, &call), Turns::default()));
+            threads.push((new_run(session, &call), StepBuilder::default()));
             threads.len() - 1
         });
-        let Some((run, turns)) = threads.get_mut(number) else { continue };
+        let Some((run, builder)) = threads.get_mut(number) else { continue };
         let at_ms = at.and_then(time_ms);
         match (kind.as_ref(), message) {
             ("system", _) => run.model = model.and_then(Json::some_text).or(run.model.take()),
             ("assistant" | "user", Some(message)) => {
                 said(message, kind == "assistant", at_ms, &mut events);
-                turns.take_all(events.drain(..));
+                builder.take_all(events.drain(..));
             }
             ("result", _) => ended(run, record),
             _ => {}
         }
     }
-    for (run, turns) in threads {
-        desk.runs.push(turns.into_run(run));
+    for (run, builder) in threads {
+        context.runs.push(builder.into_run(run));
     }
 }
 

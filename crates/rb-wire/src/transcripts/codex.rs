@@ -11,26 +11,27 @@
 
 use std::borrow::Cow;
 
-use super::desk::{Desk, import};
-use super::glance::Glance;
+use super::documents::{ImportContext, import};
+use super::lazy_json::Json;
 use super::messages;
-use super::scan::Json;
+use super::sniff::FilePreview;
+use super::step_builder::{Answer, Event, StepBuilder, Turn};
 use super::time::time_ms;
-use super::turns::{Answer, Event, Turn, Turns};
 use super::usage::tokens;
-use super::{Found, Importer, Run, Trouble, Unit, Usage};
-use crate::dialects::result::reported;
+use super::{DiagnosticKind, Imported, Importer, Unit};
+use crate::dialects::tool_result::reported;
+use crate::model::{RecordedUsage, Run};
 
 pub(super) const IMPORTER: Importer =
     Importer { id: "codex", summary: "Codex rollout files.", unit: Unit::File, sniff, parse };
 
-fn sniff(glance: &Glance<'_>) -> bool {
+fn sniff(preview: &FilePreview<'_>) -> bool {
     let types = ["session_meta", "response_item", "event_msg", "turn_context", "compacted"];
-    glance.any(|record| record.get("payload").is_some() && record.is("type", &types))
-        || (glance.has(&["id", "timestamp", "instructions"]) && !glance.is_list())
+    preview.any(|record| record.get("payload").is_some() && record.is("type", &types))
+        || (preview.has(&["id", "timestamp", "instructions"]) && !preview.is_list())
 }
 
-fn parse(input: &[u8]) -> Found<'_> {
+fn parse(input: &[u8]) -> Imported<'_> {
     import(input, read)
 }
 
@@ -38,16 +39,16 @@ fn parse(input: &[u8]) -> Found<'_> {
 #[derive(Default)]
 struct Session<'a> {
     run: Run<'a>,
-    turns: Turns<'a>,
+    builder: StepBuilder<'a>,
     model: Option<Cow<'a, str>>,
     /// What was counted before the turn that it is about.
-    usage: Usage,
+    usage: RecordedUsage,
     /// People's words come twice, as items with more around them and as events; events are believed.
     has_user_events: bool,
 }
 
-fn read(desk: &mut Desk<'_>) {
-    let records = desk.records();
+fn read(context: &mut ImportContext<'_>) {
+    let records = context.records();
     let mut session = Session::default();
     session.run.agent = Some("codex".into());
     session.has_user_events = records
@@ -74,11 +75,11 @@ fn read(desk: &mut Desk<'_>) {
         }
     }
     if let Some(first) = records.first() {
-        let lost = session.turns.lost_answers;
+        let lost = session.builder.lost_answers;
         if lost > 0 {
-            desk.complain(*first, Trouble::NoCallFor { count: lost });
+            context.report(*first, DiagnosticKind::NoCallFor { count: lost });
         }
-        desk.runs.push(session.turns.into_run(session.run));
+        context.runs.push(session.builder.into_run(session.run));
     }
 }
 
@@ -98,7 +99,7 @@ impl<'a> Session<'a> {
             Some("user_message") => {
                 let text = message.and_then(Json::some_text);
                 if let Some(text) = text {
-                    self.turns.take(Event::User(text));
+                    self.builder.take(Event::User(text));
                 }
             }
             Some("token_count") => {
@@ -106,8 +107,8 @@ impl<'a> Session<'a> {
                 let [total, last] = info.fields(["total_token_usage", "last_token_usage"]);
                 self.run.usage = total.map_or(self.run.usage, tokens);
                 let last = last.map(tokens).unwrap_or_default();
-                if self.turns.is_speaking() {
-                    self.turns.spent(last, None);
+                if self.builder.is_speaking() {
+                    self.builder.spent(last, None);
                 } else {
                     self.usage = last;
                 }
@@ -131,17 +132,17 @@ impl<'a> Session<'a> {
         }
         for event in events {
             let begins = matches!(event, Event::Says(_) | Event::Reasons(_) | Event::Calls(_));
-            if begins && !self.turns.is_speaking() {
+            if begins && !self.builder.is_speaking() {
                 let usage = std::mem::take(&mut self.usage);
                 let model = self.model.clone();
-                self.turns.take(Event::Begin(Turn { at_ms, model, usage, ..Turn::default() }));
+                self.builder.take(Event::Begin(Turn { at_ms, model, usage, ..Turn::default() }));
             }
             let event = if let Event::Answers(answer) = event {
                 Event::Answers(shell_answer(answer))
             } else {
                 event
             };
-            self.turns.take(event);
+            self.builder.take(event);
         }
     }
 }
@@ -186,8 +187,8 @@ mod tests {
                 r#"{{"type":"response_item","payload":{{"type":"function_call_output","call_id":"c","output":{output}}}}}"#
             );
             let file = format!("{call}\n{answer}\n");
-            let (runs, complaints) = parse(file.as_bytes());
-            assert!(complaints.is_empty(), "{complaints:?}");
+            let (runs, diagnostics) = parse(file.as_bytes());
+            assert!(diagnostics.is_empty(), "{diagnostics:?}");
             let step = &runs[0].steps[0];
             assert_eq!((&*step.observation, step.is_error), (shown, is_error), "{report}");
         }

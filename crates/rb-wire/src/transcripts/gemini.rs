@@ -7,29 +7,31 @@
 
 use std::borrow::Cow;
 
-use super::desk::{Desk, import};
-use super::glance::Glance;
+use super::documents::{ImportContext, import};
+use super::lazy_json::Json;
 use super::messages::{self, flat};
-use super::scan::Json;
+use super::sniff::FilePreview;
+use super::step_builder::{Answer, Event, StepBuilder, Turn, append};
 use super::time::time_ms;
-use super::turns::{Answer, Event, Turn, Turns, append};
 use super::usage::tokens;
-use super::{Found, Importer, Run, Unit};
+use super::{Imported, Importer, Unit};
+use crate::model::Run;
 
 pub(super) const IMPORTER: Importer =
     Importer { id: "gemini-cli", summary: "Gemini CLI chats.", unit: Unit::File, sniff, parse };
 
-fn sniff(glance: &Glance<'_>) -> bool {
-    glance.has(&["sessionId", "projectHash"]) || glance.has(&["sessionId", "startTime", "messages"])
+fn sniff(preview: &FilePreview<'_>) -> bool {
+    preview.has(&["sessionId", "projectHash"])
+        || preview.has(&["sessionId", "startTime", "messages"])
 }
 
-fn parse(input: &[u8]) -> Found<'_> {
+fn parse(input: &[u8]) -> Imported<'_> {
     import(input, read)
 }
 
-fn read<'a>(desk: &mut Desk<'a>) {
-    let mut sessions: Vec<(Run<'a>, Turns<'a>)> = Vec::new();
-    for document in desk.records() {
+fn read<'a>(context: &mut ImportContext<'a>) {
+    let mut sessions: Vec<(Run<'a>, StepBuilder<'a>)> = Vec::new();
+    for document in context.records() {
         let [session, messages, started, updated] =
             document.fields(["sessionId", "messages", "startTime", "lastUpdated"]);
         if let Some(id) = session.and_then(Json::some_text) {
@@ -42,18 +44,18 @@ fn read<'a>(desk: &mut Desk<'a>) {
                 ended_ms: updated.filter(|_| messages.is_some()).and_then(time_ms),
                 ..Run::default()
             };
-            sessions.push((run, Turns::default()));
+            sessions.push((run, StepBuilder::default()));
         }
-        let Some((_, turns)) = sessions.last_mut() else { continue };
+        let Some((_, builder)) = sessions.last_mut() else { continue };
         match messages {
-            Some(messages) => messages.items().for_each(|message| said(message, turns)),
-            None => said(document, turns),
+            Some(messages) => messages.items().for_each(|message| said(message, builder)),
+            None => said(document, builder),
         }
     }
-    desk.runs.extend(sessions.into_iter().map(|(run, turns)| turns.into_run(run)));
+    context.runs.extend(sessions.into_iter().map(|(run, builder)| builder.into_run(run)));
 }
 
-fn said<'a>(message: Json<'a>, turns: &mut Turns<'a>) {
+fn said<'a>(message: Json<'a>, builder: &mut StepBuilder<'a>) {
     let [kind, content, at, thoughts, spent, model, calls] = message.fields([
         "type",
         "content",
@@ -65,9 +67,9 @@ fn said<'a>(message: Json<'a>, turns: &mut Turns<'a>) {
     ]);
     let text = content.map(flat).unwrap_or_default();
     match kind.and_then(Json::text).as_deref() {
-        Some("user") => turns.take(Event::User(text)),
+        Some("user") => builder.take(Event::User(text)),
         Some("gemini") => {
-            turns.take(Event::Begin(Turn {
+            builder.take(Event::Begin(Turn {
                 at_ms: at.and_then(time_ms),
                 model: model.and_then(Json::some_text),
                 usage: spent.map(tokens).unwrap_or_default(),
@@ -77,12 +79,12 @@ fn said<'a>(message: Json<'a>, turns: &mut Turns<'a>) {
                 let [subject, description] = thought.fields(["subject", "description"]);
                 let mut text = subject.and_then(Json::some_text).unwrap_or_default();
                 append(&mut text, description.and_then(Json::some_text).unwrap_or_default());
-                turns.take(Event::Reasons(text));
+                builder.take(Event::Reasons(text));
             }
-            turns.take(Event::Says(text));
+            builder.take(Event::Says(text));
             let calls = || calls.into_iter().flat_map(Json::items);
-            calls().for_each(|call| turns.take(Event::Calls(messages::tool_call(call))));
-            calls().filter_map(answered).for_each(|answer| turns.take(Event::Answers(answer)));
+            calls().for_each(|call| builder.take(Event::Calls(messages::tool_call(call))));
+            calls().filter_map(answered).for_each(|answer| builder.take(Event::Answers(answer)));
         }
         // Notes of the program itself.
         Some(_) | None => {}

@@ -20,13 +20,13 @@ pub(super) fn kind(json: &str) -> &'static str {
     }
 }
 
-/// The text of a string; `None` for anything else. Sets `mended` where it had to be mended.
-pub(super) fn text<'a>(value: &'a RawValue, mended: &mut bool) -> Option<Cow<'a, str>> {
-    unquoted(value.get(), mended)
+/// The text of a string; `None` for anything else. Sets `repaired` where it had to be mended.
+pub(super) fn text<'a>(value: &'a RawValue, repaired: &mut bool) -> Option<Cow<'a, str>> {
+    unquoted(value.get(), repaired)
 }
 
 /// The text of a string, given with its quotes.
-pub(super) fn unquoted<'a>(json: &'a str, mended: &mut bool) -> Option<Cow<'a, str>> {
+pub(super) fn unquoted<'a>(json: &'a str, repaired: &mut bool) -> Option<Cow<'a, str>> {
     let inside = json.strip_prefix('"')?.strip_suffix('"')?;
     if memchr(b'\\', inside.as_bytes()).is_none() {
         return Some(Cow::Borrowed(inside));
@@ -34,7 +34,7 @@ pub(super) fn unquoted<'a>(json: &'a str, mended: &mut bool) -> Option<Cow<'a, s
     if let Ok(text) = serde_json::from_str(json) {
         return Some(Cow::Owned(text));
     }
-    *mended = true;
+    *repaired = true;
     serde_json::from_str(&without_lone_surrogates(json)).ok().map(Cow::Owned)
 }
 
@@ -61,7 +61,7 @@ pub(super) fn lone_surrogate(json: &str) -> Option<usize> {
 ///
 /// Such breaks come from terminals, which wrap long lines, and from what was copied there.
 pub(super) fn without_wrapped_lines(json: &str) -> Option<String> {
-    let mut mended = String::new();
+    let mut repaired = String::new();
     let (mut kept, mut at) = (0, 0);
     let mut in_string = false;
     while let Some(&byte) = json.as_bytes().get(at) {
@@ -69,7 +69,7 @@ pub(super) fn without_wrapped_lines(json: &str) -> Option<String> {
             b'"' => in_string = !in_string,
             b'\\' if in_string => at += 1,
             b'\n' | b'\r' if in_string => {
-                mended.push_str(&json[kept..at]);
+                repaired.push_str(&json[kept..at]);
                 kept = at + 1;
             }
             _ => {}
@@ -79,24 +79,24 @@ pub(super) fn without_wrapped_lines(json: &str) -> Option<String> {
     if kept == 0 {
         return None;
     }
-    mended.push_str(&json[kept..]);
-    Some(mended)
+    repaired.push_str(&json[kept..]);
+    Some(repaired)
 }
 
 /// The text of a string or a number; `None` for anything else.
-pub(super) fn text_or_number<'a>(value: &'a RawValue, mended: &mut bool) -> Option<Cow<'a, str>> {
+pub(super) fn text_or_number<'a>(value: &'a RawValue, repaired: &mut bool) -> Option<Cow<'a, str>> {
     match value.get().as_bytes().first() {
         Some(b'-' | b'0'..=b'9') => Some(Cow::Borrowed(value.get())),
-        _ => text(value, mended),
+        _ => text(value, repaired),
     }
 }
 
 /// The first value of a list; `None` for anything else and for an empty list.
-pub(super) fn first_of_list<'a>(value: &'a RawValue, mended: &mut bool) -> Option<Cow<'a, str>> {
+pub(super) fn first_of_list<'a>(value: &'a RawValue, repaired: &mut bool) -> Option<Cow<'a, str>> {
     let rest = value.get().strip_prefix('[')?;
     // Reads one value and leaves what follows it.
     let first = serde_json::Deserializer::from_str(rest).into_iter::<&'a RawValue>().next()?;
-    text(first.ok()?, mended)
+    text(first.ok()?, repaired)
 }
 
 /// Whether Python would take the value as true.
@@ -115,25 +115,25 @@ pub(super) fn is_truthy(value: &RawValue) -> bool {
 
 /// JSON in which every half of a surrogate pair that stands alone is the escape of U+FFFD.
 fn without_lone_surrogates(json: &str) -> String {
-    let mut mended = String::with_capacity(json.len());
+    let mut repaired = String::with_capacity(json.len());
     let mut rest = json;
     while let Some(at) = rest.find('\\') {
-        mended.push_str(&rest[..at]);
+        repaired.push_str(&rest[..at]);
         rest = &rest[at..];
         let escape = match surrogate(rest) {
             None => rest.chars().nth(1).map_or(1, |c| 1 + c.len_utf8()),
             Some(Half::High) if surrogate(&rest[6..]) == Some(Half::Low) => 12,
             Some(Half::High | Half::Low) => {
-                mended.push_str("\\ufffd");
+                repaired.push_str("\\ufffd");
                 rest = &rest[6..];
                 continue;
             }
         };
-        mended.push_str(&rest[..escape]);
+        repaired.push_str(&rest[..escape]);
         rest = &rest[escape..];
     }
-    mended.push_str(rest);
-    mended
+    repaired.push_str(rest);
+    repaired
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -154,7 +154,7 @@ fn surrogate(json: &str) -> Option<Half> {
 
 /// JSON in which `NaN`, `Infinity` and `-Infinity` are null; `None` if there are none.
 pub(super) fn without_nan(json: &str) -> Option<String> {
-    let mut mended = String::new();
+    let mut repaired = String::new();
     let (mut kept, mut at) = (0, 0);
     let bytes = json.as_bytes();
     while let Some(&byte) = bytes.get(at) {
@@ -169,16 +169,16 @@ pub(super) fn without_nan(json: &str) -> Option<String> {
             at += 1;
             continue;
         };
-        mended.push_str(&json[kept..at]);
-        mended.push_str("null");
+        repaired.push_str(&json[kept..at]);
+        repaired.push_str("null");
         at += word.len();
         kept = at;
     }
     if kept == 0 {
         return None;
     }
-    mended.push_str(&json[kept..]);
-    Some(mended)
+    repaired.push_str(&json[kept..]);
+    Some(repaired)
 }
 
 /// Just behind the string that begins at `start`.
@@ -229,9 +229,9 @@ mod tests {
             (r#""\ud800é\"""#, "\u{fffd}é\"", true),
         ];
         for (json, expected, expected_mended) in cases {
-            let mut mended = false;
-            assert_eq!(text(raw(json), &mut mended).as_deref(), Some(expected), "{json}");
-            assert_eq!(mended, expected_mended, "{json}");
+            let mut repaired = false;
+            assert_eq!(text(raw(json), &mut repaired).as_deref(), Some(expected), "{json}");
+            assert_eq!(repaired, expected_mended, "{json}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::scan::Json;
+use super::lazy_json::Json;
 
 /// An object of those that are there; `None` where none is.
 pub(super) fn labels(known: &[(&str, Option<Json<'_>>)]) -> Option<Cow<'static, str>> {

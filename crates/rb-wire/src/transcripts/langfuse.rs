@@ -8,17 +8,18 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::desk::{Desk, import};
-use super::glance::{Glance, Record};
+use super::documents::{ImportContext, import};
+use super::find_messages::{self, Plain};
 use super::labels::labels;
+use super::lazy_json::Json;
 use super::messages::{self, flat};
-use super::scan::Json;
-use super::search::{self, Plain};
+use super::sniff::{FilePreview, Record};
 use super::spans::{self, Kind, Span};
+use super::step_builder::Event;
 use super::time::time_ms;
-use super::turns::Event;
 use super::usage::tokens;
-use super::{Found, Importer, RunInput, Unit};
+use super::{Imported, Importer, Unit};
+use crate::model::RunInput;
 
 pub(super) const IMPORTER: Importer = Importer {
     id: "langfuse",
@@ -42,7 +43,7 @@ const TYPES: [&str; 11] = [
     "LLM",
 ];
 
-fn sniff(glance: &Glance<'_>) -> bool {
+fn sniff(preview: &FilePreview<'_>) -> bool {
     let is_observation =
         |record: &Record<'_>| record.get("traceId").is_some() && record.is("type", &TYPES);
     let has_trace = |record: &Record<'_>| {
@@ -51,17 +52,17 @@ fn sniff(glance: &Glance<'_>) -> bool {
         };
         record.get("trace").is_some_and(is_ours)
     };
-    glance.has(&["observations", "projectId"])
-        || glance.has(&["observations", "timestamp"])
-        || glance.any(|record| is_observation(record) || has_trace(record))
+    preview.has(&["observations", "projectId"])
+        || preview.has(&["observations", "timestamp"])
+        || preview.any(|record| is_observation(record) || has_trace(record))
 }
 
-fn parse(input: &[u8]) -> Found<'_> {
+fn parse(input: &[u8]) -> Imported<'_> {
     import(input, read)
 }
 
-fn read(desk: &mut Desk<'_>) {
-    let records = desk.records();
+fn read(context: &mut ImportContext<'_>) {
+    let records = context.records();
     let mut all = Vec::new();
     let mut traces: BTreeMap<Cow<'_, str>, Json<'_>> = BTreeMap::new();
     for record in &records {
@@ -78,9 +79,9 @@ fn read(desk: &mut Desk<'_>) {
         let whole = listed.into_iter().flat_map(Json::items).filter(|it| it.is_whole());
         all.extend(whole.map(|it| observation(it, session.clone())));
     }
-    let before = desk.runs.len();
-    spans::runs(all, records.first().copied(), desk);
-    for run in desk.runs.iter_mut().skip(before) {
+    let before = context.runs.len();
+    spans::runs(all, records.first().copied(), context);
+    for run in context.runs.iter_mut().skip(before) {
         if let Some(trace) = run.run_id.as_ref().and_then(|id| traces.get(id)) {
             run.labels = labels(&[
                 ("scores", trace.get("scores").filter(|it| it.items().next().is_some())),
@@ -184,10 +185,10 @@ fn facts<'a>(metadata: Json<'a>) -> Facts<'a> {
 
 fn conversation(json: Json<'_>, plain: Plain) -> Vec<Event<'_>> {
     if let Some(text) = json.text() {
-        return search::in_text(&text, plain);
+        return find_messages::in_text(&text, plain);
     }
     let mut events = Vec::new();
-    search::anywhere(json, plain, &mut events);
+    find_messages::anywhere(json, plain, &mut events);
     events
 }
 

@@ -7,15 +7,16 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::desk::{Desk, import};
-use super::glance::Glance;
+use super::documents::{ImportContext, import};
+use super::find_messages::{self, Plain};
+use super::lazy_json::Json;
 use super::messages::{self, flat};
-use super::scan::Json;
-use super::search::{self, Plain};
+use super::sniff::FilePreview;
 use super::spans::{self, Kind, Span};
 use super::time::time_ms;
 use super::usage::tokens;
-use super::{Found, Importer, RunInput, Unit, Usage};
+use super::{Imported, Importer, Unit};
+use crate::model::{RecordedUsage, RunInput};
 
 pub(super) const IMPORTER: Importer = Importer {
     id: "langsmith",
@@ -25,22 +26,22 @@ pub(super) const IMPORTER: Importer = Importer {
     parse,
 };
 
-fn sniff(glance: &Glance<'_>) -> bool {
+fn sniff(preview: &FilePreview<'_>) -> bool {
     let is_batch = |list: Json<'_>| {
         list.items().any(|run| run.get("dotted_order").is_some() || run.get("trace_id").is_some())
     };
-    glance.has(&["run_type", "inputs"])
-        || glance.has(&["run_type", "trace_id"])
-        || glance
+    preview.has(&["run_type", "inputs"])
+        || preview.has(&["run_type", "trace_id"])
+        || preview
             .any(|record| ["post", "patch"].iter().filter_map(|key| record.get(key)).any(is_batch))
 }
 
-fn parse(input: &[u8]) -> Found<'_> {
+fn parse(input: &[u8]) -> Imported<'_> {
     import(input, read)
 }
 
-fn read(desk: &mut Desk<'_>) {
-    let records = desk.records();
+fn read(context: &mut ImportContext<'_>) {
+    let records = context.records();
     let mut all: Vec<Span<'_>> = Vec::new();
     let mut by_id: BTreeMap<Cow<'_, str>, usize> = BTreeMap::new();
     for record in &records {
@@ -60,7 +61,7 @@ fn read(desk: &mut Desk<'_>) {
             all.push(span);
         }
     }
-    spans::runs(all, records.first().copied(), desk);
+    spans::runs(all, records.first().copied(), context);
 }
 
 /// Adds what a record of a run says to what is known of it.
@@ -124,11 +125,11 @@ fn fill<'a>(json: Json<'a>, span: &mut Span<'a>) {
         Kind::Model => {
             if let Some(inputs) = inputs {
                 span.told.clear();
-                search::anywhere(inputs, Plain::User, &mut span.told);
+                find_messages::anywhere(inputs, Plain::User, &mut span.told);
             }
             if let Some(outputs) = outputs.filter(|outputs| outputs.entries().next().is_some()) {
                 span.said.clear();
-                search::anywhere(outputs, Plain::Model, &mut span.said);
+                find_messages::anywhere(outputs, Plain::Model, &mut span.said);
             }
         }
         Kind::Agent | Kind::Other => {}
@@ -141,7 +142,7 @@ fn result(json: Json<'_>) -> Cow<'_, str> {
     flat(held.unwrap_or(json))
 }
 
-fn usage(json: Json<'_>, outputs: Option<Json<'_>>) -> Usage {
+fn usage(json: Json<'_>, outputs: Option<Json<'_>>) -> RecordedUsage {
     let held = outputs.and_then(|outputs| {
         let [metadata, usage] = outputs.fields(["usage_metadata", "usage"]);
         metadata.or(usage).or_else(|| outputs.at(&["llm_output", "token_usage"]))

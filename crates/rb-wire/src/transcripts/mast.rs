@@ -9,23 +9,24 @@
 
 use std::borrow::Cow;
 
-use super::desk::{Desk, import};
+use super::documents::{ImportContext, import};
 use super::labels::labels;
-use super::python::{self, Said};
-use super::scan::Json;
+use super::lazy_json::Json;
+use super::python_repr::{self, Said};
 use super::who_and_when::spoken_step;
-use super::{Importer, Run, RunStep, Unit};
+use super::{Importer, Unit};
+use crate::model::{Run, RunStep};
 
 pub(super) const IMPORTER: Importer = Importer {
     id: "mast",
     summary: "MAST: traces of several agents with the modes of failure marked.",
     unit: Unit::Document,
-    sniff: |glance| glance.has(&["mast_annotation"]) || glance.has(&["mas_name", "trace"]),
+    sniff: |preview| preview.has(&["mast_annotation"]) || preview.has(&["mas_name", "trace"]),
     parse: |input| import(input, read),
 };
 
-fn read(desk: &mut Desk<'_>) {
-    for record in desk.records() {
+fn read(context: &mut ImportContext<'_>) {
+    for record in context.records() {
         let [agents, model, benchmark, id, trace, marks, notes] = record.fields([
             "mas_name",
             "llm_name",
@@ -41,7 +42,7 @@ fn read(desk: &mut Desk<'_>) {
         let id = id.and_then(Json::name);
         let name = [agents.and_then(Json::name), id.or(key)];
         let name: Vec<Cow<'_, str>> = name.into_iter().flatten().collect();
-        desk.runs.push(Run {
+        context.runs.push(Run {
             run_id: (!name.is_empty()).then(|| Cow::Owned(name.join("/"))),
             dataset: benchmark.and_then(Json::some_text),
             agent: agents.and_then(Json::some_text),
@@ -61,7 +62,7 @@ fn failed(marks: Json<'_>) -> Option<Cow<'static, str>> {
 }
 
 fn steps(log: &str) -> Vec<RunStep<'static>> {
-    let mut said = python::messages(log);
+    let mut said = python_repr::messages(log);
     if said.is_empty() {
         said = by_speaker(log);
     }

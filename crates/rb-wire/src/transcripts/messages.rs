@@ -6,11 +6,11 @@
 
 use std::borrow::Cow;
 
-use super::RunInput;
-use super::scan::Json;
+use super::lazy_json::Json;
+use super::step_builder::{Answer, Call, Event, Turn, append};
 use super::time::time_ms;
-use super::turns::{Answer, Call, Event, Turn, append};
 use super::usage::tokens;
+use crate::model::RunInput;
 
 type Events<'a> = Vec<Event<'a>>;
 

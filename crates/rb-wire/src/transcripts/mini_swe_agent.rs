@@ -8,16 +8,17 @@
 
 use std::borrow::Cow;
 
-use super::desk::{Desk, import};
-use super::fenced::{Fenced, all_fenced};
-use super::glance::Glance;
+use super::documents::{ImportContext, import};
+use super::lazy_json::Json;
 use super::messages::{self, flat};
-use super::scan::Json;
+use super::sniff::FilePreview;
+use super::step_builder::{Answer, Call, Event, StepBuilder, Turn};
 use super::time::time_ms;
-use super::turns::{Answer, Call, Event, Turn, Turns};
 use super::usage::tokens;
-use super::{Found, Importer, Run, RunInput, Unit};
-use crate::spoken::{COMMAND_FENCES, return_code};
+use super::{Imported, Importer, Unit};
+use crate::code_fences::{Fenced, all_fenced};
+use crate::model::{Run, RunInput};
+use crate::text_tool_calls::{COMMAND_FENCES, return_code};
 
 pub(super) const IMPORTER: Importer = Importer {
     id: "mini-swe-agent",
@@ -27,8 +28,8 @@ pub(super) const IMPORTER: Importer = Importer {
     parse,
 };
 
-fn sniff(glance: &Glance<'_>) -> bool {
-    glance.any(|record| {
+fn sniff(preview: &FilePreview<'_>) -> bool {
+    preview.any(|record| {
         let is_named = record
             .get("trajectory_format")
             .and_then(Json::text)
@@ -41,18 +42,18 @@ fn sniff(glance: &Glance<'_>) -> bool {
     })
 }
 
-fn parse(input: &[u8]) -> Found<'_> {
+fn parse(input: &[u8]) -> Imported<'_> {
     import(input, read)
 }
 
-fn read(desk: &mut Desk<'_>) {
-    for document in desk.records() {
+fn read(context: &mut ImportContext<'_>) {
+    for document in context.records() {
         let [info, messages, instance] = document.fields(["info", "messages", "instance_id"]);
         let Some(messages) = messages else { continue };
-        let mut turns = Turns::default();
+        let mut builder = StepBuilder::default();
         let mut has_begun = false;
         for message in messages.items() {
-            said(message, &mut has_begun, &mut turns);
+            said(message, &mut has_begun, &mut builder);
         }
         let find = |path: &[&str]| info.and_then(|info| info.at(path));
         let run = Run {
@@ -63,35 +64,35 @@ fn read(desk: &mut Desk<'_>) {
             cost_usd: find(&["model_stats", "instance_cost"]).and_then(Json::number),
             ..Run::default()
         };
-        desk.runs.push(turns.into_run(run));
+        context.runs.push(builder.into_run(run));
     }
 }
 
-fn said<'a>(message: Json<'a>, has_begun: &mut bool, turns: &mut Turns<'a>) {
+fn said<'a>(message: Json<'a>, has_begun: &mut bool, builder: &mut StepBuilder<'a>) {
     let [role, content, extra, tool_calls] =
         message.fields(["role", "content", "extra", "tool_calls"]);
     let role = role.and_then(Json::text).unwrap_or_default();
     match role.as_ref() {
         "assistant" => {
             *has_begun = true;
-            turns.take(Event::Begin(turn(extra)));
+            builder.take(Event::Begin(turn(extra)));
             if tool_calls.is_some_and(|calls| calls.items().next().is_some()) {
                 let mut events = Vec::new();
                 messages::message(message, &mut events);
                 // The turn has begun above, with what `extra` knows about it.
-                turns
+                builder
                     .take_all(events.into_iter().filter(|event| !matches!(event, Event::Begin(_))));
             } else {
-                typed(content.map(flat).unwrap_or_default(), turns);
+                typed(content.map(flat).unwrap_or_default(), builder);
             }
         }
-        "user" if !*has_begun => turns.take(Event::User(content.map(flat).unwrap_or_default())),
+        "user" if !*has_begun => builder.take(Event::User(content.map(flat).unwrap_or_default())),
         "user" | "tool" => {
             let id = message.get("tool_call_id").and_then(Json::name);
             let text = content.map(flat).unwrap_or_default();
             let is_error = return_code(&text).is_some_and(|(code, _)| code != "0");
-            if let Err(answer) = turns.answer(Answer { id, tool: None, text, is_error }) {
-                turns.remark(answer.text);
+            if let Err(answer) = builder.answer(Answer { id, tool: None, text, is_error }) {
+                builder.remark(answer.text);
             }
         }
         // The system's rules, and `exit`, which repeats the submission.
@@ -100,14 +101,14 @@ fn said<'a>(message: Json<'a>, has_begun: &mut bool, turns: &mut Turns<'a>) {
 }
 
 /// A turn in plain text: the command stands between fences.
-fn typed<'a>(text: Cow<'a, str>, turns: &mut Turns<'a>) {
+fn typed<'a>(text: Cow<'a, str>, builder: &mut StepBuilder<'a>) {
     let is_command = |found: &Fenced<'_>| COMMAND_FENCES.contains(&found.language);
     let found = all_fenced(&text).find(is_command);
     let found = found.map(|found| (found.before.to_owned(), found.code.to_owned()));
-    let Some((thought, code)) = found else { return turns.take(Event::Says(text)) };
-    turns.take(Event::Says(thought.into()));
+    let Some((thought, code)) = found else { return builder.take(Event::Says(text)) };
+    builder.take(Event::Says(thought.into()));
     let input = RunInput::Text(code.into());
-    turns.take(Event::Calls(Call { id: None, tool: "bash".into(), input }));
+    builder.take(Event::Calls(Call { id: None, tool: "bash".into(), input }));
 }
 
 fn turn(extra: Option<Json<'_>>) -> Turn<'_> {

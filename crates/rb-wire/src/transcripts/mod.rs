@@ -1,14 +1,12 @@
 //! Recorded runs of agents: one importer a format, one row each in `IMPORTERS`.
 //!
-//! An importer never fails whole. It gives the runs it could read and a `Complaint` for everything it
+//! An importer never fails whole. It gives the runs it could read and a `Diagnostic` for everything it
 //! could not, so one bad line costs that line. Adding a format is a file here and a row in the table.
 
 /// AgentErrorBench.
 mod agent_error_bench;
 /// Harbor's interchange format.
 mod atif;
-/// Bare messages of OpenAI and Anthropic.
-mod chat;
 /// Claude Code sessions.
 mod claude_code;
 /// Claude Code's stream of JSON.
@@ -25,12 +23,14 @@ mod langsmith;
 mod mast;
 /// mini-swe-agent trajectories.
 mod mini_swe_agent;
+/// Our own format: one run a line.
+pub mod native;
 /// OpenHands events and evaluations.
 mod openhands;
 /// OpenTelemetry: OTLP, GenAI and OpenInference.
 mod otel;
-/// Our own format: one run a line.
-pub mod runs;
+/// Bare messages of OpenAI and Anthropic.
+mod provider_messages;
 /// SWE-agent trajectories.
 mod swe_agent;
 /// tau-bench and tau2-bench results.
@@ -42,44 +42,41 @@ mod who_and_when;
 /// Attributes of spans.
 mod attributes;
 /// What was wrong.
-mod complaint;
+mod diagnostic;
 /// The documents of a text.
-mod desk;
-/// Code between fences.
-pub(crate) mod fenced;
-/// What attributes mean.
-mod genai;
-/// The beginning of a file.
-mod glance;
+mod documents;
+/// Messages wherever they are.
+mod find_messages;
 /// Values of JSON.
 mod json;
 /// What is known beyond the fields of a run.
 mod labels;
+/// JSON where it stands.
+mod lazy_json;
 /// Messages of every dialect.
 mod messages;
 /// Messages that Python printed.
-mod python;
-/// What comes out.
-mod run;
-/// JSON where it stands.
-mod scan;
-/// Messages wherever they are.
-mod search;
+mod python_repr;
+/// What attributes mean.
+mod semconv;
+/// The beginning of a file.
+mod sniff;
 /// From spans to runs.
 mod spans;
+/// From a conversation to steps.
+mod step_builder;
 /// Times.
 mod time;
-/// From a conversation to steps.
-mod turns;
 /// Tokens.
 mod usage;
 
-pub use complaint::{Complaint, Trouble};
-pub use glance::Glance;
-pub use run::{Run, RunInput, RunStep, Usage};
+pub use diagnostic::{Diagnostic, DiagnosticKind};
+pub use sniff::FilePreview;
+
+use crate::model::Run;
 
 /// What an importer found in a piece of a transcript.
-pub type Found<'a> = (Vec<Run<'a>>, Vec<Complaint>);
+pub type Imported<'a> = (Vec<Run<'a>>, Vec<Diagnostic>);
 
 /// How much of a transcript an importer must see at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,9 +99,9 @@ pub struct Importer {
     /// What to hand to `parse`.
     pub unit: Unit,
     /// Whether the beginning of a file looks like this format. The beginning may end anywhere.
-    pub sniff: fn(&Glance<'_>) -> bool,
+    pub sniff: fn(&FilePreview<'_>) -> bool,
     /// Reads one or more units. Lines in complaints are counted from 1 within what was handed over.
-    pub parse: for<'a> fn(&'a [u8]) -> Found<'a>,
+    pub parse: for<'a> fn(&'a [u8]) -> Imported<'a>,
 }
 
 /// Every format, the most telling sniff first.
@@ -128,25 +125,26 @@ pub static IMPORTERS: [Importer; 24] = [
     otel::OPENINFERENCE,
     otel::GENAI,
     claude_stream::IMPORTER,
-    runs::IMPORTER,
-    chat::LINES,
-    chat::ANTHROPIC,
-    chat::RESPONSES,
-    chat::CHAT,
+    native::IMPORTER,
+    provider_messages::LINES,
+    provider_messages::ANTHROPIC,
+    provider_messages::RESPONSES,
+    provider_messages::CHAT,
 ];
 
 /// Our own format, for what nobody recognises.
-pub static OWN: &Importer = &runs::IMPORTER;
+pub static NATIVE: &Importer = &native::IMPORTER;
 
 /// The first format that recognises the beginning of a file.
 pub fn sniff(beginning: &[u8]) -> Option<&'static Importer> {
-    let glance = Glance::at(beginning);
-    IMPORTERS.iter().find(|importer| (importer.sniff)(&glance))
+    let preview = FilePreview::at(beginning);
+    IMPORTERS.iter().find(|importer| (importer.sniff)(&preview))
 }
 
 /// Whether a line is one whole JSON document, so that the lines of its file stand for themselves.
 pub fn is_document(line: &[u8]) -> bool {
-    std::str::from_utf8(line).is_ok_and(|line| desk::is_whole(line.trim_start_matches('\u{feff}')))
+    std::str::from_utf8(line)
+        .is_ok_and(|line| documents::is_whole(line.trim_start_matches('\u{feff}')))
 }
 
 #[cfg(test)]
@@ -163,8 +161,8 @@ mod tests {
             );
             assert!(importer.summary.ends_with('.'), "{id}");
             assert!(IMPORTERS[at + 1..].iter().all(|other| other.id != id), "{id} twice");
-            assert!(!(importer.sniff)(&Glance::at(b"")), "{id} recognises nothing at all");
-            assert!(!(importer.sniff)(&Glance::at(b"{}")), "{id} recognises an empty object");
+            assert!(!(importer.sniff)(&FilePreview::at(b"")), "{id} recognises nothing at all");
+            assert!(!(importer.sniff)(&FilePreview::at(b"{}")), "{id} recognises an empty object");
         }
     }
 

@@ -9,14 +9,15 @@
 
 use std::borrow::Cow;
 
-use super::desk::{Desk, import};
-use super::glance::Glance;
+use super::documents::{ImportContext, import};
+use super::lazy_json::Json;
 use super::messages::{self, flat, truth};
-use super::scan::Json;
+use super::sniff::FilePreview;
+use super::step_builder::{Answer, Call, Event, StepBuilder, Turn};
 use super::time::time_ms;
-use super::turns::{Answer, Call, Event, Turn, Turns};
 use super::usage::tokens;
-use super::{Found, Importer, Run, RunInput, Trouble, Unit};
+use super::{DiagnosticKind, Imported, Importer, Unit};
+use crate::model::{Run, RunInput};
 
 pub(super) const EVENTS: Importer = Importer {
     id: "openhands",
@@ -34,8 +35,8 @@ pub(super) const EVALUATION: Importer = Importer {
     parse: parse_evaluation,
 };
 
-fn sniff_events(glance: &Glance<'_>) -> bool {
-    glance.any(|record| {
+fn sniff_events(preview: &FilePreview<'_>) -> bool {
+    preview.any(|record| {
         let is_event =
             ["action", "observation", "kind"].iter().any(|key| record.get(key).is_some());
         (is_event && record.is("source", &["agent", "user", "environment"]))
@@ -45,8 +46,8 @@ fn sniff_events(glance: &Glance<'_>) -> bool {
     })
 }
 
-fn sniff_evaluation(glance: &Glance<'_>) -> bool {
-    glance.any(|record| {
+fn sniff_evaluation(preview: &FilePreview<'_>) -> bool {
+    preview.any(|record| {
         record.get("instance_id").is_some()
             && record.get("history").or(record.get("metadata")).is_some()
             && ["test_result", "instruction", "report", "metrics"]
@@ -55,31 +56,31 @@ fn sniff_evaluation(glance: &Glance<'_>) -> bool {
     })
 }
 
-fn parse_events(input: &[u8]) -> Found<'_> {
-    import(input, |desk| {
-        let records = desk.records();
+fn parse_events(input: &[u8]) -> Imported<'_> {
+    import(input, |context| {
+        let records = context.records();
         let Some(first) = records.first() else { return };
         let inner = records
             .iter()
             .flat_map(|record| record.get("trajectory").into_iter().flat_map(Json::items));
-        let mut turns = Turns::default();
+        let mut builder = StepBuilder::default();
         let mut run = Run { agent: Some("openhands".into()), ..Run::default() };
         for event in records.iter().copied().chain(inner) {
-            happened(event, &mut run, &mut turns);
+            happened(event, &mut run, &mut builder);
         }
-        if turns.lost_answers > 0 {
-            desk.complain(*first, Trouble::NoCallFor { count: turns.lost_answers });
+        if builder.lost_answers > 0 {
+            context.report(*first, DiagnosticKind::NoCallFor { count: builder.lost_answers });
         }
-        desk.runs.push(turns.into_run(run));
+        context.runs.push(builder.into_run(run));
     })
 }
 
-fn parse_evaluation(input: &[u8]) -> Found<'_> {
+fn parse_evaluation(input: &[u8]) -> Imported<'_> {
     import(input, evaluated)
 }
 
-fn evaluated(desk: &mut Desk<'_>) {
-    for record in desk.records() {
+fn evaluated(context: &mut ImportContext<'_>) {
+    for record in context.records() {
         let [instance, instruction, metadata, history, metrics, test_result, report, error] =
             record.fields([
                 "instance_id",
@@ -108,21 +109,21 @@ fn evaluated(desk: &mut Desk<'_>) {
             .find_map(|it| it.get("resolved").or_else(|| it.at(&["report", "resolved"]))?.truth());
         let failed = error.and_then(Json::some_text).map(|_| "error".into());
         run.outcome = resolved.map(|it| if it { "success" } else { "failure" }.into()).or(failed);
-        let mut turns = Turns::default();
+        let mut builder = StepBuilder::default();
         for event in history.into_iter().flat_map(Json::items) {
             let pair = event.items().filter(|inner| inner.is_object());
             pair.chain(Some(event).filter(|event| event.is_object()))
-                .for_each(|event| happened(event, &mut run, &mut turns));
+                .for_each(|event| happened(event, &mut run, &mut builder));
         }
         if let Some(metrics) = metrics {
             run.cost_usd = metrics.get("accumulated_cost").and_then(Json::number);
             run.usage = metrics.get("accumulated_token_usage").map(tokens).unwrap_or_default();
         }
-        desk.runs.push(turns.into_run(run));
+        context.runs.push(builder.into_run(run));
     }
 }
 
-fn happened<'a>(event: Json<'a>, run: &mut Run<'a>, turns: &mut Turns<'a>) {
+fn happened<'a>(event: Json<'a>, run: &mut Run<'a>, builder: &mut StepBuilder<'a>) {
     let [action, observation, kind, source, at] =
         event.fields(["action", "observation", "kind", "source", "timestamp"]);
     if !event.is_whole() {
@@ -134,12 +135,12 @@ fn happened<'a>(event: Json<'a>, run: &mut Run<'a>, turns: &mut Turns<'a>) {
     run.ended_ms = at_ms.or(run.ended_ms);
     let is_user = source.is_some_and(|source| source.is("user"));
     if let Some(kind) = kind.and_then(Json::text) {
-        return newer(event, &kind, at_ms, turns);
+        return newer(event, &kind, at_ms, builder);
     }
     if let Some(action) = action.and_then(Json::text) {
-        acted(event, action, is_user, at_ms, turns);
+        acted(event, action, is_user, at_ms, builder);
     } else if let Some(observation) = observation.and_then(Json::text) {
-        observed(event, &observation, turns);
+        observed(event, &observation, builder);
     }
 }
 
@@ -148,7 +149,7 @@ fn acted<'a>(
     action: Cow<'a, str>,
     is_user: bool,
     at_ms: Option<u64>,
-    turns: &mut Turns<'a>,
+    builder: &mut StepBuilder<'a>,
 ) {
     let [id, args, called] = event.fields(["id", "args", "tool_call_metadata"]);
     let arg = |key: &str| args.and_then(|args| args.get(key));
@@ -156,7 +157,7 @@ fn acted<'a>(
     let mut begin = || {
         let response = called.and_then(|called| called.get("model_response"));
         let of_response = |key: &str| response.and_then(|response| response.get(key));
-        turns.take(Event::Begin(Turn {
+        builder.take(Event::Begin(Turn {
             id: of_response("id").and_then(Json::some_text),
             at_ms,
             model: of_response("model").and_then(Json::some_text),
@@ -165,10 +166,10 @@ fn acted<'a>(
         }));
     };
     match action.as_ref() {
-        "message" if is_user => turns.take(Event::User(content())),
+        "message" if is_user => builder.take(Event::User(content())),
         "message" => {
             begin();
-            turns.take(Event::Says(content()));
+            builder.take(Event::Says(content()));
         }
         // What the program does by itself.
         "system" | "change_agent_state" | "recall" | "null" | "pause" | "resume"
@@ -177,19 +178,19 @@ fn acted<'a>(
         _ => {
             begin();
             let thought = arg("thought").map(flat).filter(|thought| !thought.trim().is_empty());
-            turns.take(Event::Says(thought.unwrap_or_default()));
+            builder.take(Event::Says(thought.unwrap_or_default()));
             let name =
                 called.and_then(|called| called.get("function_name")).and_then(Json::some_text);
             let input = args.map(|args| argument(&action, args)).unwrap_or_default();
             let id = id.and_then(Json::name);
-            turns.take(Event::Calls(Call { id, tool: name.unwrap_or(action), input }));
+            builder.take(Event::Calls(Call { id, tool: name.unwrap_or(action), input }));
         }
     }
 }
 
 /// What was given to a tool, without what the program adds for itself.
 fn argument<'a>(action: &str, args: Json<'a>) -> RunInput<'a> {
-    const OWN: [&str; 10] = [
+    const NATIVE: [&str; 10] = [
         "thought",
         "hidden",
         "confirmation_state",
@@ -210,13 +211,13 @@ fn argument<'a>(action: &str, args: Json<'a>) -> RunInput<'a> {
     if let Some(text) = plain.and_then(Json::text) {
         return RunInput::Text(text);
     }
-    let kept = args.entries().filter(|(key, value)| !OWN.contains(key) && !value.is_null());
+    let kept = args.entries().filter(|(key, value)| !NATIVE.contains(key) && !value.is_null());
     let kept: Vec<String> =
         kept.map(|(key, value)| format!("\"{key}\": {}", value.raw())).collect();
     RunInput::Structured(Cow::Owned(format!("{{{}}}", kept.join(", "))))
 }
 
-fn observed<'a>(event: Json<'a>, observation: &str, turns: &mut Turns<'a>) {
+fn observed<'a>(event: Json<'a>, observation: &str, builder: &mut StepBuilder<'a>) {
     let [cause, content, success] = event.fields(["cause", "content", "success"]);
     if matches!(observation, "agent_state_changed" | "null" | "recall" | "condense") {
         return;
@@ -230,11 +231,15 @@ fn observed<'a>(event: Json<'a>, observation: &str, turns: &mut Turns<'a>) {
     let text = content.map(flat).unwrap_or_default();
     let answer = Answer { id: cause.and_then(Json::name), tool: None, text, is_error };
     // Errors and notes may answer nothing.
-    if answer.id.is_some() { turns.take(Event::Answers(answer)) } else { turns.remark(answer.text) }
+    if answer.id.is_some() {
+        builder.take(Event::Answers(answer));
+    } else {
+        builder.remark(answer.text);
+    }
 }
 
 /// The events of the newer kit.
-fn newer<'a>(event: Json<'a>, kind: &str, at_ms: Option<u64>, turns: &mut Turns<'a>) {
+fn newer<'a>(event: Json<'a>, kind: &str, at_ms: Option<u64>, builder: &mut StepBuilder<'a>) {
     let [call_id, tool, response_id] =
         event.fields(["tool_call_id", "tool_name", "llm_response_id"]);
     let id = call_id.and_then(Json::name);
@@ -245,15 +250,15 @@ fn newer<'a>(event: Json<'a>, kind: &str, at_ms: Option<u64>, turns: &mut Turns<
                 .get("llm_message")
                 .into_iter()
                 .for_each(|message| messages::message(message, &mut events));
-            turns.take_all(events);
+            builder.take_all(events);
         }
         "ActionEvent" => {
             let [thought, reasoning, action, call] =
                 event.fields(["thought", "reasoning_content", "action", "tool_call"]);
             let response = response_id.and_then(Json::some_text);
-            turns.take(Event::Begin(Turn { id: response, at_ms, ..Turn::default() }));
-            turns.take(Event::Reasons(reasoning.and_then(Json::text).unwrap_or_default()));
-            turns.take(Event::Says(thought.map(flat).unwrap_or_default()));
+            builder.take(Event::Begin(Turn { id: response, at_ms, ..Turn::default() }));
+            builder.take(Event::Reasons(reasoning.and_then(Json::text).unwrap_or_default()));
+            builder.take(Event::Says(thought.map(flat).unwrap_or_default()));
             let command = action.and_then(|action| action.get("command")).and_then(Json::text);
             let input = match command {
                 Some(command) => RunInput::Text(command),
@@ -262,7 +267,7 @@ fn newer<'a>(event: Json<'a>, kind: &str, at_ms: Option<u64>, turns: &mut Turns<
                     .or(action.map(messages::input))
                     .unwrap_or_default(),
             };
-            turns.take(Event::Calls(Call {
+            builder.take(Event::Calls(Call {
                 id,
                 tool: tool.and_then(Json::some_text).unwrap_or_default(),
                 input,
@@ -279,7 +284,7 @@ fn newer<'a>(event: Json<'a>, kind: &str, at_ms: Option<u64>, turns: &mut Turns<
             let is_error = truth(is_error)
                 || error.is_some()
                 || code.and_then(Json::number).is_some_and(|code| code > 0.0);
-            turns.take(Event::Answers(Answer { id, tool: None, text, is_error }));
+            builder.take(Event::Answers(Answer { id, tool: None, text, is_error }));
         }
         _ => {}
     }

@@ -11,21 +11,22 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::attributes::{Attribute, Attributes, otlp_value};
-use super::desk::{Desk, import};
-use super::genai::{self, SpanEvent};
-use super::glance::Record;
+use super::documents::{ImportContext, import};
 use super::labels::labels;
-use super::scan::Json;
+use super::lazy_json::Json;
+use super::semconv::{self, SpanEvent};
+use super::sniff::Record;
 use super::spans::{self, Kind, Span};
 use super::time::time_ms;
-use super::{Found, Importer, Run, Trouble, Unit};
+use super::{DiagnosticKind, Imported, Importer, Unit};
+use crate::model::Run;
 
 pub(super) const OTLP: Importer = Importer {
     id: "otlp",
     summary: "OTLP in JSON: traces of OpenTelemetry with GenAI or OpenInference attributes.",
     unit: Unit::File,
-    sniff: |glance| {
-        ["resourceSpans", "resource_spans", "resourceLogs"].iter().any(|key| glance.has(&[key]))
+    sniff: |preview| {
+        ["resourceSpans", "resource_spans", "resourceLogs"].iter().any(|key| preview.has(&[key]))
     },
     parse,
 };
@@ -34,9 +35,9 @@ pub(super) const OPENINFERENCE: Importer = Importer {
     id: "openinference",
     summary: "Dumped spans with OpenInference attributes, as Phoenix and TRAIL keep them.",
     unit: Unit::File,
-    sniff: |glance| {
+    sniff: |preview| {
         let prefixes = ["openinference.", "llm."];
-        glance.any(|record| any_attribute(record, &prefixes)) || glance.any(is_trail)
+        preview.any(|record| any_attribute(record, &prefixes)) || preview.any(is_trail)
     },
     parse,
 };
@@ -45,7 +46,7 @@ pub(super) const GENAI: Importer = Importer {
     id: "otel-genai",
     summary: "Dumped spans with OpenTelemetry's GenAI attributes.",
     unit: Unit::File,
-    sniff: |glance| glance.any(|record| any_attribute(record, &["gen_ai.", "traceloop."])),
+    sniff: |preview| preview.any(|record| any_attribute(record, &["gen_ai.", "traceloop."])),
     parse,
 };
 
@@ -85,12 +86,12 @@ fn any_attribute(record: &Record<'_>, prefixes: &[&str]) -> bool {
         || ["spans", "child_spans", "data"].iter().filter_map(|key| record.get(key)).any(in_spans)
 }
 
-fn parse(input: &[u8]) -> Found<'_> {
+fn parse(input: &[u8]) -> Imported<'_> {
     import(input, read)
 }
 
-fn read(desk: &mut Desk<'_>) {
-    let records = desk.records();
+fn read(context: &mut ImportContext<'_>) {
+    let records = context.records();
     let mut all = Vec::new();
     let mut logged: Logged<'_> = Vec::new();
     for record in &records {
@@ -109,14 +110,14 @@ fn read(desk: &mut Desk<'_>) {
         } else if let Some(spans) = spans.or(data).filter(|spans| spans.is_list()) {
             nested(spans.items(), &mut all);
         } else if errors.is_some() {
-            desk.complain(*record, Trouble::LabelsOnly);
-            desk.runs.push(labelled(*record));
+            context.report(*record, DiagnosticKind::LabelsOnly);
+            context.runs.push(labelled(*record));
         } else {
             nested(std::iter::once(*record), &mut all);
         }
     }
     let found = described(all, logged);
-    spans::runs(found, records.first().copied(), desk);
+    spans::runs(found, records.first().copied(), context);
 }
 
 /// Events that are kept apart from their spans: trace, span, and the event.
@@ -180,14 +181,14 @@ fn described<'a>(all: Vec<Json<'a>>, logged: Logged<'a>) -> Vec<Span<'a>> {
         let mut events: Vec<SpanEvent<'a>> =
             json.get("events").into_iter().flat_map(Json::items).filter_map(event).collect();
         events.extend(by_span.remove(&(span.trace.clone(), span.id.clone())).unwrap_or_default());
-        genai::describe(&mut span, &attributes, &events);
+        semconv::describe(&mut span, &attributes, &events);
         found.push(span);
     }
     // Events whose spans are kept elsewhere still tell a call.
     for ((trace, id), events) in by_span {
         let mut span = Span { trace, id, ..Span::default() };
         let model = ("gen_ai.operation.name".into(), Attribute::Text("chat".into()));
-        genai::describe(&mut span, &Attributes(vec![model]), &events);
+        semconv::describe(&mut span, &Attributes(vec![model]), &events);
         found.push(span);
     }
     found
@@ -216,7 +217,7 @@ fn span(json: Json<'_>) -> (Span<'_>, Attributes<'_>) {
             || code.text().is_some_and(|code| code.to_ascii_uppercase().ends_with("ERROR"))
     });
     let bare = attributes.or(attributes_too).is_none()
-        && json.entries().any(|(key, _)| genai::is_known(key));
+        && json.entries().any(|(key, _)| semconv::is_known(key));
     let attributes =
         Attributes::read(if bare { Some(json) } else { attributes.or(attributes_too) });
     let span = Span {

@@ -8,10 +8,11 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::desk::Desk;
-use super::scan::Json;
-use super::turns::{Answer, Call, Event, Turn, Turns};
-use super::{Run, RunInput, Trouble, Usage};
+use super::DiagnosticKind;
+use super::documents::ImportContext;
+use super::lazy_json::Json;
+use super::step_builder::{Answer, Call, Event, StepBuilder, Turn};
+use crate::model::{RecordedUsage, Run, RunInput};
 
 type Text<'a> = Cow<'a, str>;
 
@@ -41,7 +42,7 @@ pub(super) struct Span<'a> {
     pub(super) session: Option<Text<'a>>,
     pub(super) agent: Option<Text<'a>>,
     pub(super) model: Option<Text<'a>>,
-    pub(super) usage: Usage,
+    pub(super) usage: RecordedUsage,
     pub(super) cost_usd: Option<f64>,
     /// What a model was told.
     pub(super) told: Vec<Event<'a>>,
@@ -54,7 +55,11 @@ pub(super) struct Span<'a> {
 }
 
 /// Turns the spans of a file into runs.
-pub(super) fn runs<'a>(spans: Vec<Span<'a>>, about: Option<Json<'a>>, desk: &mut Desk<'a>) {
+pub(super) fn runs<'a>(
+    spans: Vec<Span<'a>>,
+    about: Option<Json<'a>>,
+    context: &mut ImportContext<'a>,
+) {
     let count = spans.len();
     let mut traces: Vec<Vec<Span<'a>>> = Vec::new();
     let mut numbers: BTreeMap<Text<'a>, usize> = BTreeMap::new();
@@ -65,12 +70,12 @@ pub(super) fn runs<'a>(spans: Vec<Span<'a>>, about: Option<Json<'a>>, desk: &mut
         });
         traces[number].push(span);
     }
-    let before = desk.runs.len();
+    let before = context.runs.len();
     for spans in traces {
-        desk.runs.extend(Trace::new(spans).runs());
+        context.runs.extend(Trace::new(spans).runs());
     }
-    if let Some(about) = about.filter(|_| count > 0 && desk.runs.len() == before) {
-        desk.complain(about, Trouble::NothingOfAnAgent { spans: count });
+    if let Some(about) = about.filter(|_| count > 0 && context.runs.len() == before) {
+        context.report(about, DiagnosticKind::NothingOfAnAgent { spans: count });
     }
 }
 
@@ -83,13 +88,13 @@ struct Trace<'a> {
 /// One run while it is being read.
 #[derive(Default)]
 struct Room<'a> {
-    turns: Turns<'a>,
+    builder: StepBuilder<'a>,
     /// How often people spoke, and what they said last.
     asked: usize,
     asked_last: Text<'a>,
     has_begun: bool,
     /// Of calls whose words were not recorded.
-    silent: Usage,
+    silent: RecordedUsage,
     silent_cost: Option<f64>,
     session: Option<Text<'a>>,
     started_ms: Option<u64>,
@@ -178,7 +183,7 @@ impl<'a> Trace<'a> {
             let parent = outer.find(|at| known.contains(&Some(*at))).map(Some);
             let parent =
                 parent.or_else(|| (agent.is_some() && known.contains(&None)).then_some(None));
-            let mut run = room.turns.into_run(Run {
+            let mut run = room.builder.into_run(Run {
                 run_id: Some(name(agent)).filter(|name| !name.is_empty()),
                 session_id: room.session,
                 parent_id: parent.map(name).filter(|name| !name.is_empty()),
@@ -201,7 +206,7 @@ impl<'a> Trace<'a> {
 
 impl<'a> Room<'a> {
     fn is_empty(&self) -> bool {
-        self.turns.len() == 0 && !self.turns.is_speaking()
+        self.builder.len() == 0 && !self.builder.is_speaking()
     }
 
     fn model_call(&mut self, span: &mut Span<'a>, is_alone: bool) {
@@ -216,7 +221,7 @@ impl<'a> Room<'a> {
             return;
         }
         // Several messages are one turn: what the library says about each is known of the whole.
-        self.turns.take(Event::Begin(Turn {
+        self.builder.take(Event::Begin(Turn {
             id: Some(span.id.clone()),
             at_ms: span.start_ms,
             agent: None,
@@ -227,9 +232,9 @@ impl<'a> Room<'a> {
         for event in said {
             match event {
                 Event::Begin(_) => {}
-                Event::Answers(answer) => drop(self.turns.answer(answer)),
+                Event::Answers(answer) => drop(self.builder.answer(answer)),
                 event @ (Event::User(_) | Event::Says(_) | Event::Reasons(_) | Event::Calls(_)) => {
-                    self.turns.take(event);
+                    self.builder.take(event);
                 }
             }
         }
@@ -267,14 +272,14 @@ impl<'a> Room<'a> {
                 Event::User(text) => {
                     at += 1;
                     if at > known {
-                        self.turns.take(Event::User(text));
+                        self.builder.take(Event::User(text));
                     }
                 }
-                Event::Answers(answer) => drop(self.turns.answer(answer)),
+                Event::Answers(answer) => drop(self.builder.answer(answer)),
                 event
                 @ (Event::Begin(_) | Event::Says(_) | Event::Reasons(_) | Event::Calls(_)) => {
                     if is_first && is_alone {
-                        self.turns.take(event);
+                        self.builder.take(event);
                     }
                 }
             }
@@ -292,13 +297,13 @@ impl<'a> Room<'a> {
             text: std::mem::take(&mut span.output),
             is_error: span.is_error,
         };
-        let Err(answer) = self.turns.answer(answer) else { return };
+        let Err(answer) = self.builder.answer(answer) else { return };
         // The model's words were not recorded: the call stands for itself.
         let by_name = Answer { id: None, ..answer };
-        let Err(answer) = self.turns.answer(by_name) else { return };
-        self.turns.take(Event::Begin(Turn { at_ms: span.start_ms, ..Turn::default() }));
+        let Err(answer) = self.builder.answer(by_name) else { return };
+        self.builder.take(Event::Begin(Turn { at_ms: span.start_ms, ..Turn::default() }));
         let input = std::mem::take(&mut span.input);
-        self.turns.take(Event::Calls(Call { id: None, tool: span.name.clone(), input }));
-        drop(self.turns.answer(answer));
+        self.builder.take(Event::Calls(Call { id: None, tool: span.name.clone(), input }));
+        drop(self.builder.answer(answer));
     }
 }

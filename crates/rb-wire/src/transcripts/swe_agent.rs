@@ -9,12 +9,13 @@
 
 use std::borrow::Cow;
 
-use super::desk::{Desk, import};
-use super::glance::Glance;
+use super::documents::{ImportContext, import};
+use super::lazy_json::Json;
 use super::messages::{flat, truth};
-use super::run::owned;
-use super::scan::Json;
-use super::{Found, Importer, Run, RunInput, RunStep, Unit, Usage};
+use super::sniff::FilePreview;
+use super::{Imported, Importer, Unit};
+use crate::model::owned;
+use crate::model::{RecordedUsage, Run, RunInput, RunStep};
 
 pub(super) const IMPORTER: Importer = Importer {
     id: "swe-agent",
@@ -49,20 +50,20 @@ const COMMANDS: [&str; 21] = [
     "view_image",
 ];
 
-fn sniff(glance: &Glance<'_>) -> bool {
+fn sniff(preview: &FilePreview<'_>) -> bool {
     let is_step = |step: Json<'_>| step.get("action").is_some() && step.get("source").is_none();
-    glance.any(|record| {
+    preview.any(|record| {
         let steps = record.get("trajectory").filter(|steps| steps.is_list());
         steps.is_some_and(|steps| steps.items().next().is_none_or(is_step))
     })
 }
 
-fn parse(input: &[u8]) -> Found<'_> {
+fn parse(input: &[u8]) -> Imported<'_> {
     import(input, read)
 }
 
-fn read(desk: &mut Desk<'_>) {
-    for document in desk.records() {
+fn read(context: &mut ImportContext<'_>) {
+    for document in context.records() {
         let [trajectory, history, info, config] =
             document.fields(["trajectory", "history", "info", "replay_config"]);
         let Some(trajectory) = trajectory else { continue };
@@ -78,7 +79,7 @@ fn read(desk: &mut Desk<'_>) {
             .filter(|step| step.is_object() && step.is_whole())
             .map(step)
             .collect();
-        desk.runs.push(run);
+        context.runs.push(run);
     }
 }
 
@@ -139,9 +140,9 @@ fn spent(run: &mut Run<'_>, stats: Option<Json<'_>>) {
     let Some(stats) = stats else { return };
     let [cost, sent, received] = stats.fields(["instance_cost", "tokens_sent", "tokens_received"]);
     run.cost_usd = cost.and_then(Json::number);
-    run.usage = Usage {
+    run.usage = RecordedUsage {
         input_tokens: sent.and_then(Json::count),
         output_tokens: received.and_then(Json::count),
-        ..Usage::default()
+        ..RecordedUsage::default()
     };
 }

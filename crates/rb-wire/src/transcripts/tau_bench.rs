@@ -8,20 +8,21 @@
 
 use std::borrow::Cow;
 
-use super::desk::{Desk, import};
-use super::glance::Glance;
+use super::documents::{ImportContext, import};
 use super::labels::labels;
+use super::lazy_json::Json;
 use super::messages;
-use super::scan::Json;
+use super::sniff::FilePreview;
+use super::step_builder::StepBuilder;
 use super::time::time_ms;
-use super::turns::Turns;
-use super::{Found, Importer, Run, Unit};
+use super::{Imported, Importer, Unit};
+use crate::model::Run;
 
 pub(super) const TAU: Importer = Importer {
     id: "tau-bench",
     summary: "tau-bench results.",
     unit: Unit::Document,
-    sniff: |glance| glance.has(&["task_id", "traj"]),
+    sniff: |preview| preview.has(&["task_id", "traj"]),
     parse: |input| import(input, read_tau),
 };
 
@@ -33,14 +34,14 @@ pub(super) const TAU2: Importer = Importer {
     parse: parse_tau2,
 };
 
-fn sniff_tau2(glance: &Glance<'_>) -> bool {
-    glance.has(&["simulations", "info"])
-        || glance.has(&["simulations", "tasks"])
-        || glance.has(&["info", "tasks", "timestamp"])
-        || glance.has(&["task_id", "messages", "termination_reason"])
+fn sniff_tau2(preview: &FilePreview<'_>) -> bool {
+    preview.has(&["simulations", "info"])
+        || preview.has(&["simulations", "tasks"])
+        || preview.has(&["info", "tasks", "timestamp"])
+        || preview.has(&["task_id", "messages", "termination_reason"])
 }
 
-fn parse_tau2(input: &[u8]) -> Found<'_> {
+fn parse_tau2(input: &[u8]) -> Imported<'_> {
     import(input, read_tau2)
 }
 
@@ -58,8 +59,8 @@ fn run_id<'a>(task_id: Option<Json<'a>>, trial: Option<Json<'a>>) -> Option<Cow<
     }
 }
 
-fn conversation(messages: Option<Json<'_>>) -> Turns<'_> {
-    let mut turns = Turns::default();
+fn conversation(messages: Option<Json<'_>>) -> StepBuilder<'_> {
+    let mut builder = StepBuilder::default();
     let mut events = Vec::new();
     for message in messages.into_iter().flat_map(Json::items) {
         let [role, requestor, several] = message.fields(["role", "requestor", "tool_messages"]);
@@ -70,13 +71,13 @@ fn conversation(messages: Option<Json<'_>>) -> Turns<'_> {
             Some(several) => several.items().for_each(|one| messages::message(one, &mut events)),
             None => messages::message(message, &mut events),
         }
-        turns.take_all(events.drain(..));
+        builder.take_all(events.drain(..));
     }
-    turns
+    builder
 }
 
-fn read_tau(desk: &mut Desk<'_>) {
-    for record in desk.records() {
+fn read_tau(context: &mut ImportContext<'_>) {
+    for record in context.records() {
         let [task_id, trial, reward, info, traj] =
             record.fields(["task_id", "trial", "reward", "info", "traj"]);
         let task = info.and_then(|info| info.at(&["task", "instruction"]));
@@ -88,12 +89,12 @@ fn read_tau(desk: &mut Desk<'_>) {
             labels: labels(&[("task_id", task_id), ("trial", trial), ("reward", reward)]),
             ..Run::default()
         };
-        desk.runs.push(conversation(traj).into_run(run));
+        context.runs.push(conversation(traj).into_run(run));
     }
 }
 
-fn read_tau2(desk: &mut Desk<'_>) {
-    for document in desk.records() {
+fn read_tau2(context: &mut ImportContext<'_>) {
+    for document in context.records() {
         let [info, simulations] = document.fields(["info", "simulations"]);
         let about = |path: &[&str]| info.and_then(|info| info.at(path)).and_then(Json::some_text);
         let domain = about(&["environment_info", "domain_name"]);
@@ -133,7 +134,7 @@ fn read_tau2(desk: &mut Desk<'_>) {
                 ]),
                 ..Run::default()
             };
-            desk.runs.push(conversation(messages).into_run(run));
+            context.runs.push(conversation(messages).into_run(run));
         }
     }
 }

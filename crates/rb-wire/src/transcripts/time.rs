@@ -1,6 +1,6 @@
 //! Times as transcripts write them, as milliseconds since 1970 in UTC.
 
-use super::scan::Json;
+use super::lazy_json::Json;
 
 /// A time in any of the ways people write one: ISO 8601 in a string, or seconds, milliseconds,
 /// microseconds or nanoseconds as a number. A time without a zone is taken as UTC.

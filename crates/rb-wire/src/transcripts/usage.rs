@@ -1,11 +1,11 @@
 //! Tokens, under all the names they go by.
 
-use super::Usage;
-use super::scan::Json;
+use super::lazy_json::Json;
+use crate::model::RecordedUsage;
 
 /// What an object of counts says.
-pub(super) fn tokens(json: Json<'_>) -> Usage {
-    let mut usage = Usage::default();
+pub(super) fn tokens(json: Json<'_>) -> RecordedUsage {
+    let mut usage = RecordedUsage::default();
     // Anthropic counts cached tokens apart; everybody else counts them among the others.
     let (mut apart, mut is_apart, mut thoughts) = (0, false, None);
     for (key, value) in json.entries() {

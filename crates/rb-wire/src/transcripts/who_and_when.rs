@@ -6,25 +6,26 @@
 
 use std::borrow::Cow;
 
-use super::desk::{Desk, import};
-use super::fenced::fenced;
+use super::documents::{ImportContext, import};
 use super::labels::labels;
+use super::lazy_json::Json;
 use super::messages::flat;
-use super::scan::Json;
-use super::{Importer, Run, RunInput, RunStep, Unit};
+use super::{Importer, Unit};
+use crate::code_fences::fenced;
+use crate::model::{Run, RunInput, RunStep};
 
 pub(super) const IMPORTER: Importer = Importer {
     id: "who-and-when",
     summary: "Who&When: conversations of several agents with the mistake marked.",
     unit: Unit::Document,
-    sniff: |glance| {
-        glance.has(&["history", "mistake_step"]) || glance.has(&["history", "question"])
+    sniff: |preview| {
+        preview.has(&["history", "mistake_step"]) || preview.has(&["history", "question"])
     },
     parse: |input| import(input, read),
 };
 
-fn read(desk: &mut Desk<'_>) {
-    for record in desk.records() {
+fn read(context: &mut ImportContext<'_>) {
+    for record in context.records() {
         let [history, question, id, correct, corrected, agent, step, reason] = record.fields([
             "history",
             "question",
@@ -38,7 +39,7 @@ fn read(desk: &mut Desk<'_>) {
         let is_correct = correct.or(corrected).and_then(Json::truth);
         let steps =
             history.into_iter().flat_map(Json::items).filter(|it| it.is_object() && it.is_whole());
-        desk.runs.push(Run {
+        context.runs.push(Run {
             run_id: id.and_then(Json::name),
             dataset: Some("who-and-when".into()),
             task: question.and_then(Json::some_text),

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use rb_wire::transcripts::{Found, IMPORTERS, Run, RunInput, RunStep, sniff};
+use rb_wire::model::{Run, RunInput, RunStep};
+use rb_wire::transcripts::{IMPORTERS, Imported, sniff};
 
 use crate::fixtures::{FIXTURES, Fixture, importer};
 
@@ -36,7 +37,7 @@ fn deeds(runs: &[Run<'_>], may_be_open: bool) -> BTreeMap<Deed, (usize, usize)> 
 
 /// What was done is still done: a thought may gain a call, a call its argument, and nothing is lost.
 #[track_caller]
-fn check_growth(fixture: &Fixture, at: usize, before: &Found<'_>, after: &Found<'_>) {
+fn check_growth(fixture: &Fixture, at: usize, before: &Imported<'_>, after: &Imported<'_>) {
     let later = deeds(&after.0, false);
     for (deed, (times, answers)) in deeds(&before.0, true) {
         let (thought, tool, input) = &deed;
@@ -57,7 +58,7 @@ fn check_growth(fixture: &Fixture, at: usize, before: &Found<'_>, after: &Found<
 fn a_file_that_is_cut_anywhere_keeps_its_whole_steps() {
     for fixture in FIXTURES {
         let parse = importer(fixture.importer).parse;
-        let mut before = Found::default();
+        let mut before = Imported::default();
         for at in 0..=fixture.bytes.len() {
             let cut = &fixture.bytes[..at];
             let found = parse(cut);
@@ -77,11 +78,11 @@ fn bytes_that_are_not_unicode_are_told_and_the_rest_is_read() {
             .rposition(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_lowercase());
         let mut bytes = fixture.bytes.to_vec();
         bytes[place.expect("letters")] = 0xff;
-        let (runs, complaints) = (importer(fixture.importer).parse)(&bytes);
+        let (runs, diagnostics) = (importer(fixture.importer).parse)(&bytes);
         assert!(!runs.is_empty(), "{}", fixture.name);
         assert!(
-            complaints.iter().any(|it| it.to_string().contains("Unicode")),
-            "{} {complaints:?}",
+            diagnostics.iter().any(|it| it.to_string().contains("Unicode")),
+            "{} {diagnostics:?}",
             fixture.name
         );
     }
@@ -96,8 +97,8 @@ fn long_texts_and_hostile_ones_come_through() {
         { "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "1", "content": evil }] },
     ]);
     let text = text.to_string();
-    let (runs, complaints) = (importer("anthropic-messages").parse)(text.as_bytes());
-    assert_eq!(complaints, []);
+    let (runs, diagnostics) = (importer("anthropic-messages").parse)(text.as_bytes());
+    assert_eq!(diagnostics, []);
     let step = &runs[0].steps[0];
     assert_eq!([&step.user_input, &step.tool, &step.observation], [evil.as_str(); 3]);
 }
@@ -133,8 +134,13 @@ fn complaints_about_a_hostile_file_are_bounded_and_quick() {
     let started = std::time::Instant::now();
     for text in ["{x\n".repeat(200_000), format!("[{}1]", "1,\n".repeat(200_000))] {
         for importer in IMPORTERS.iter().filter(|importer| importer.id != "runs") {
-            let (_, complaints) = (importer.parse)(text.as_bytes());
-            assert!((1..=1000).contains(&complaints.len()), "{} {}", importer.id, complaints.len());
+            let (_, diagnostics) = (importer.parse)(text.as_bytes());
+            assert!(
+                (1..=1000).contains(&diagnostics.len()),
+                "{} {}",
+                importer.id,
+                diagnostics.len()
+            );
         }
     }
     assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
@@ -144,15 +150,15 @@ fn complaints_about_a_hostile_file_are_bounded_and_quick() {
 fn every_door(bytes: &[u8]) {
     let _ = sniff(bytes);
     for importer in &IMPORTERS {
-        let (runs, complaints) = (importer.parse)(bytes);
+        let (runs, diagnostics) = (importer.parse)(bytes);
         for run in &runs {
             for step in &run.steps {
                 let _ = step.step();
             }
         }
-        for complaint in complaints {
+        for diagnostic in diagnostics {
             let lines = u64::try_from(bytes.split(|byte| *byte == b'\n').count()).expect("a count");
-            assert!((1..=lines + 1).contains(&complaint.line), "{}: {complaint}", importer.id);
+            assert!((1..=lines + 1).contains(&diagnostic.line), "{}: {diagnostic}", importer.id);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! A miniature of every format, written by us: what is found in it, and that it is found by its content.
 
-use rb_wire::transcripts::{Found, IMPORTERS, Importer, sniff};
+use rb_wire::transcripts::{IMPORTERS, Imported, Importer, sniff};
 
-use crate::told::told;
+use crate::render::render;
 
 /// A file of the folder `fixtures`, and the format it is in.
 pub(crate) struct Fixture {
@@ -79,9 +79,9 @@ fn every_format_has_a_fuzz_target() {
 #[test]
 fn every_fixture_is_read() {
     for fixture in FIXTURES {
-        let found: Found<'_> = (importer(fixture.importer).parse)(fixture.bytes);
+        let found: Imported<'_> = (importer(fixture.importer).parse)(fixture.bytes);
         insta::with_settings!({ snapshot_suffix => fixture.name }, {
-            insta::assert_snapshot!("fixture", told(&found, 200));
+            insta::assert_snapshot!("fixture", render(&found, 200));
         });
     }
 }

@@ -1,12 +1,14 @@
 //! Laws that no bytes may break. The tests try damaged bytes, the fuzz targets any.
 
-use rb_wire::answer::{Answer, AnswerReader};
-use rb_wire::chat::Chat;
+use rb_wire::body_edits::BodyEdits;
+use rb_wire::channel::Channel;
 use rb_wire::dialects::{DIALECTS, Dialect};
 use rb_wire::identity;
-use rb_wire::splice::Splices;
-use rb_wire::steer::{self, Channel};
-use rb_wire::steps::{self, Carry};
+use rb_wire::inject;
+use rb_wire::request::ParsedRequest;
+use rb_wire::response::Response;
+use rb_wire::response_reader::{ResponseReader, read_body};
+use rb_wire::steps::{self, PendingTurn};
 use serde_json::Value;
 
 const FRAGMENT: &str = "[REASONBLOCKS]\n\"ours\" \\ \u{1}";
@@ -21,53 +23,53 @@ pub(crate) fn request(body: &[u8]) {
 fn request_in(dialect: &'static Dialect, body: &[u8]) {
     let parsed = serde_json::from_slice::<Value>(body).ok();
     let is_object = parsed.as_ref().is_some_and(Value::is_object);
-    let Ok(chat) = Chat::scan(dialect, body) else {
+    let Ok(request) = ParsedRequest::parse(dialect, body) else {
         assert!(!is_object, "an object is refused: {}", String::from_utf8_lossy(body));
         return;
     };
     let mut last_end = 0;
-    for message in &chat.messages {
+    for message in &request.messages {
         assert!(last_end <= message.span.start && message.span.end <= body.len());
         last_end = message.span.end;
     }
-    let nothing = Carry::default();
-    let all = steps::read(&chat, 0, &nothing);
+    let nothing = PendingTurn::default();
+    let all = steps::extract(&request, 0, &nothing);
     for step in &all.steps {
         let _ = step.step();
     }
-    for at in 0..=chat.messages.len() {
-        steps::read(&chat, at, &all.carry);
+    for at in 0..=request.messages.len() {
+        steps::extract(&request, at, &all.pending);
     }
-    let _ = (chat.task(), chat.model(), identity::run_name(|_| None, Some(&chat)));
-    let is_json = |splices: &Splices<'_>| serde_json::from_slice::<Value>(&splices.apply()).is_ok();
-    let edits = [steer::system(&chat, FRAGMENT), steer::model(&chat, "another")];
-    for splices in &edits {
-        assert!(!is_object || is_json(splices), "{}", String::from_utf8_lossy(&splices.apply()));
+    let _ = (request.task(), request.model(), identity::run_name(|_| None, Some(&request)));
+    let is_json = |edits: &BodyEdits<'_>| serde_json::from_slice::<Value>(&edits.apply()).is_ok();
+    let edits = [inject::inject_system(&request, FRAGMENT), inject::set_model(&request, "another")];
+    for edits in &edits {
+        assert!(!is_object || is_json(edits), "{}", String::from_utf8_lossy(&edits.apply()));
     }
     for channel in Channel::ALL {
-        let first = steer::tail(&chat, &[], Some(FRAGMENT), &[channel]);
-        assert!(!is_object || is_json(&first.splices));
-        assert_eq!(first.planted.is_some(), !first.splices.is_empty());
-        let Some(planted) = first.planted else { continue };
-        let again = steer::tail(&chat, &[planted], None, &[]);
-        let is_kept = !chat.is_stored_elsewhere();
-        assert_eq!(again.splices.apply() == first.splices.apply(), is_kept);
+        let first = inject::inject_tail(&request, &[], Some(FRAGMENT), &[channel]);
+        assert!(!is_object || is_json(&first.edits));
+        assert_eq!(first.injection.is_some(), !first.edits.is_empty());
+        let Some(injection) = first.injection else { continue };
+        let again = inject::inject_tail(&request, &[injection], None, &[]);
+        let provider_stores_response = !request.is_server_side_history();
+        assert_eq!(again.edits.apply() == first.edits.apply(), provider_stores_response);
     }
 }
 
 /// Whatever a stream is, what is read of it does not depend on how it is cut.
 pub(crate) fn answer(bytes: &[u8]) {
     for dialect in &DIALECTS {
-        let read = |chunk_bytes: usize| -> Answer {
-            let mut reader = AnswerReader::stream(dialect);
+        let read = |chunk_bytes: usize| -> Response {
+            let mut reader = ResponseReader::stream(dialect);
             bytes.chunks(chunk_bytes).for_each(|chunk| reader.feed(chunk));
             reader.finish()
         };
         let whole = read(bytes.len().max(1));
         assert_eq!(read(1), whole);
         assert_eq!(read(7), whole);
-        let mut reader = AnswerReader::body(dialect);
+        let mut reader = ResponseReader::body(dialect);
         reader.feed(bytes);
-        assert_eq!(reader.finish(), Answer::of_body(dialect, bytes));
+        assert_eq!(reader.finish(), read_body(dialect, bytes));
     }
 }

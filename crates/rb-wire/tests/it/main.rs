@@ -13,7 +13,7 @@ mod fixtures;
 mod laws;
 /// Requests and answers, damaged in every way that a few bytes can.
 mod live_damage;
+/// Imported runs as text for snapshots.
+mod render;
 /// Real files, where there are any.
 mod samples;
-/// What was found, for people.
-mod told;

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use rb_wire::transcripts::{Complaint, sniff};
+use rb_wire::transcripts::{Diagnostic, sniff};
 
-use crate::told::told;
+use crate::render::render;
 
 /// `RB_SAMPLES`, or the folder `shared/samples` beside the repository.
 fn samples() -> Option<PathBuf> {
@@ -28,8 +28,8 @@ fn every_sample_is_read() {
         let importer = sniff(&bytes).map(|importer| importer.id).unwrap_or_default();
         assert_ne!(importer, "", "{} is not recognised", path.display());
         let found = (crate::fixtures::importer(importer).parse)(&bytes);
-        eprintln!("== {} {importer}\n{}", path.display(), told(&found, 50));
-        assert!(!found.1.iter().any(Complaint::is_loss), "{}", path.display());
+        eprintln!("== {} {importer}\n{}", path.display(), render(&found, 50));
+        assert!(!found.1.iter().any(Diagnostic::is_loss), "{}", path.display());
         // Labels and traces of other programs hold no steps, and that is told.
         let steps: usize = found.0.iter().map(|run| run.steps.len()).sum();
         assert!(steps > 0 || !found.1.is_empty(), "{} is silent", path.display());

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use rb_engine::config::{Engine, EngineConfig};
 use rb_runtime::retrieval::embedding;
 use rb_view::{Listed, Markup, StateReplay};
-use rb_wire::transcripts::Complaint;
+use rb_wire::transcripts::Diagnostic;
 
 use super::runs::{all_steps, find_run};
 use crate::engine_args::SuiteArg;
@@ -130,7 +130,7 @@ impl Renderer {
         chunk: &Chunk,
         bytes: &[u8],
         number: usize,
-    ) -> (Vec<Rendered>, Vec<Complaint>) {
+    ) -> (Vec<Rendered>, Vec<Diagnostic>) {
         let (runs, diagnostics) = (chunk.importer.parse)(bytes);
         let rendered = runs.par_iter().enumerate().map(|(at, run)| {
             let location = chunk.location(at, runs.len());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::SyncSender;
 
-use rb_wire::transcripts::{Importer, OWN, Unit, is_document, sniff};
+use rb_wire::transcripts::{Importer, NATIVE, Unit, is_document, sniff};
 
 use super::{Batch, Chunk, Event, Limits, Source, open};
 
@@ -96,7 +96,7 @@ impl Splitter {
     fn new(source: &Arc<Source>, batcher: &Batcher) -> Self {
         Self {
             source: Arc::clone(source),
-            importer: OWN,
+            importer: NATIVE,
             split: Split::Lines,
             number: 1,
             start: batcher.batch.bytes.len(),

@@ -1,6 +1,6 @@
 //! Input that could not be read: reported as it is found, counted for the summary.
 
-use rb_wire::transcripts::Complaint;
+use rb_wire::transcripts::Diagnostic;
 
 use super::Chunk;
 use crate::ui::{Out, counted};
@@ -29,19 +29,19 @@ impl Diagnostics {
     }
 
     /// Reports the diagnostics of a chunk. Chunks of one file are consecutive.
-    pub(crate) fn report_chunk(&mut self, chunk: &Chunk, found: &[Complaint], out: &mut Out) {
+    pub(crate) fn report_chunk(&mut self, chunk: &Chunk, found: &[Diagnostic], out: &mut Out) {
         if self.file != chunk.source.name {
             self.close_file(out);
             self.file.clone_from(&chunk.source.name);
         }
-        self.bad_lines += u64::from(found.iter().any(Complaint::is_loss));
+        self.bad_lines += u64::from(found.iter().any(Diagnostic::is_loss));
         for complaint in found {
             self.in_file += 1;
             if self.in_file > MAX_PER_FILE {
                 continue;
             }
             let number = chunk.number + complaint.line.saturating_sub(1);
-            let text = format!("{}:{number}: {}", chunk.source.name, complaint.trouble);
+            let text = format!("{}:{number}: {}", chunk.source.name, complaint.kind);
             if complaint.is_loss() { out.error(&text) } else { out.warning(&text) }
         }
     }

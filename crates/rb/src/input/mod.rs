@@ -23,7 +23,7 @@ use std::thread::{self, JoinHandle};
 use anyhow::Context as _;
 use flate2::bufread::MultiGzDecoder;
 use rb_runtime::import;
-use rb_wire::transcripts::{Importer, Trouble};
+use rb_wire::transcripts::{DiagnosticKind, Importer};
 use walkdir::WalkDir;
 
 use self::batcher::Batcher;
@@ -118,7 +118,7 @@ impl Reading {
                 }
                 Event::Unrecognised(source) if source.is_listed => diagnostics.skip(&source.name),
                 Event::Unrecognised(source) => {
-                    diagnostics.bad_path(&format!("{}: {}", source.name, Trouble::Unrecognised), out);
+                    diagnostics.bad_path(&format!("{}: {}", source.name, DiagnosticKind::Unrecognised), out);
                 }
             }
             Ok(())

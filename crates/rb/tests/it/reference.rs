@@ -12,7 +12,7 @@ use rb_engine::config::{Engine, EngineConfig};
 use rb_engine::monitors::SuiteChoice;
 use rb_engine::policy::fsm::{Fsm, FsmConfig};
 use rb_engine::run::{Assessment, MonitorSet};
-use rb_wire::transcripts::runs::parse_line;
+use rb_wire::transcripts::native::parse_line;
 use serde_json::{Value, json};
 
 use crate::run;

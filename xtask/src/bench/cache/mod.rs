@@ -22,10 +22,11 @@ use rb_engine::guidance::fragment::FRAGMENT_MARK;
 use rb_engine::run::Run;
 use rb_engine::run::record::Reply;
 use rb_engine::step::{Input, Step};
-use rb_wire::chat::Chat;
+use rb_wire::body_edits::BodyEdits;
+use rb_wire::channel::Channel;
 use rb_wire::dialects::{self, Dialect};
-use rb_wire::splice::Splices;
-use rb_wire::steer::{self, Channel, Planted};
+use rb_wire::inject::{self, Injection};
+use rb_wire::request::ParsedRequest;
 use serde_json::Value;
 
 use crate::{out, shell};
@@ -176,19 +177,22 @@ impl Bench {
     ) -> Result<Totals> {
         let (mut anthropic, mut openai) = (Anthropic::default(), OpenAi::default());
         let mut totals = Totals::default();
-        let mut planted: Vec<Planted> = Vec::new();
+        let mut planted: Vec<Injection> = Vec::new();
         for (turns, fragment) in fragments.iter().enumerate() {
             let body = serde_json::to_vec(&runs::request(run, turns, &self.opening))?;
-            let chat = Chat::scan(self.dialect, &body).context("a request that cannot be read")?;
-            let mut splices = Splices::new(&body);
+            let chat = ParsedRequest::parse(self.dialect, &body)
+                .context("a request that cannot be read")?;
+            let mut splices = BodyEdits::new(&body);
             match (placement, fragment.as_deref()) {
                 (Placement::None, _) | (Placement::System, None) => {}
                 (Placement::Tail, text) => {
-                    let tail = steer::tail(&chat, &planted, text, &self.channels);
-                    splices.extend(tail.splices);
-                    planted.extend(tail.planted);
+                    let tail = inject::inject_tail(&chat, &planted, text, &self.channels);
+                    splices.extend(tail.edits);
+                    planted.extend(tail.injection);
                 }
-                (Placement::System, Some(text)) => splices.extend(steer::system(&chat, text)),
+                (Placement::System, Some(text)) => {
+                    splices.extend(inject::inject_system(&chat, text));
+                }
             }
             let sent: Value = if splices.is_empty() {
                 serde_json::from_slice(&body)?

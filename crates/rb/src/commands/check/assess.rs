@@ -5,7 +5,7 @@ use rb_engine::evidence::Evidence;
 use rb_engine::monitors::MonitorSpec;
 use rb_engine::policy::fsm::{Fsm, Limits, State};
 use rb_engine::run::MonitorSet;
-use rb_wire::transcripts::Run;
+use rb_wire::model::Run;
 
 /// Scores and firings of one run.
 #[derive(Debug)]

@@ -20,7 +20,8 @@ use rayon::prelude::*;
 use rb_engine::config::weights::{Profile, WeightNote, Weights};
 use rb_engine::config::{Engine, EngineConfig};
 use rb_engine::monitors::ALL;
-use rb_wire::transcripts::{Complaint, IMPORTERS, Run};
+use rb_wire::model::Run;
+use rb_wire::transcripts::{Diagnostic, IMPORTERS};
 
 use self::assess::assess;
 use self::summary::Summary;
@@ -132,7 +133,7 @@ struct Format {
 #[derive(Debug, Default)]
 struct Page {
     text: String,
-    diagnostics: Vec<Complaint>,
+    diagnostics: Vec<Diagnostic>,
     /// Failures of monitors and of the JSON output.
     errors: Vec<String>,
     summary: Summary,

@@ -14,7 +14,7 @@ use clap::Args;
 use rayon::prelude::*;
 use rb_runtime::import::{ImportSource, ImportSummary, ImportWriter, ImportedRun};
 use rb_runtime::prices::Prices;
-use rb_wire::transcripts::Complaint;
+use rb_wire::transcripts::Diagnostic;
 use tokio::runtime::Runtime;
 
 use crate::exit::Exit;
@@ -139,7 +139,7 @@ impl StoreImporter<'_> {
     }
 
     /// Assesses the runs of a chunk; runs without steps are `None`.
-    fn assess(&self, chunk: &Chunk, bytes: &[u8]) -> (Vec<Option<ImportedRun>>, Vec<Complaint>) {
+    fn assess(&self, chunk: &Chunk, bytes: &[u8]) -> (Vec<Option<ImportedRun>>, Vec<Diagnostic>) {
         let (runs, diagnostics) = (chunk.importer.parse)(bytes);
         let assessed = runs.par_iter().enumerate().map(|(at, run)| {
             let origin = ImportSource {

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use rayon::prelude::*;
 use rb_quality::corpus::{LabelledRun, LabelledStep, Outcome, OwnedStep, Task};
-use rb_wire::transcripts::{Complaint, Run, RunInput, RunStep};
+use rb_wire::model::{Run, RunInput, RunStep};
+use rb_wire::transcripts::Diagnostic;
 use serde_json::Value;
 
 use crate::input::{Batch, Chunk, Diagnostics, Reading};
@@ -44,7 +45,7 @@ pub(super) fn read(paths: &[PathBuf], out: &mut Out) -> anyhow::Result<(Corpus, 
 }
 
 /// What one piece came to.
-type Page = (Vec<(LabelledRun, Option<String>)>, Vec<Complaint>);
+type Page = (Vec<(LabelledRun, Option<String>)>, Vec<Diagnostic>);
 
 impl Corpus {
     fn take(&mut self, batch: &Batch, complaints: &mut Diagnostics, out: &mut Out) {

@@ -2,7 +2,7 @@
 
 use rb_engine::config::EngineConfig;
 use rb_engine::monitors::SuiteChoice;
-use rb_wire::transcripts::{Run, RunStep};
+use rb_wire::model::{Run, RunStep};
 
 use super::super::assess::assess;
 use super::*;

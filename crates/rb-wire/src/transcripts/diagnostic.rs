@@ -4,45 +4,45 @@ use std::fmt;
 
 /// Something an importer could not take as it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Complaint {
+pub struct Diagnostic {
     /// Counted from 1 within the bytes the importer was given.
     pub line: u64,
     /// What it was.
-    pub trouble: Trouble,
+    pub kind: DiagnosticKind,
 }
 
-impl Complaint {
+impl Diagnostic {
     /// Something was left out, a whole line or some steps. Otherwise it was only mended.
     pub fn is_loss(&self) -> bool {
-        match self.trouble {
-            Trouble::NotJson { .. }
-            | Trouble::NotAnObject { .. }
-            | Trouble::NoSteps
-            | Trouble::StepsNotAList { .. }
-            | Trouble::StepsNotObjects { .. }
-            | Trouble::Damaged { .. }
-            | Trouble::NotRecords { .. }
-            | Trouble::Unrecognised => true,
-            Trouble::NotUnicode
-            | Trouble::NotANumber
-            | Trouble::CutOff
-            | Trouble::Wrapped
-            | Trouble::NoCallFor { .. }
-            | Trouble::LabelsOnly
-            | Trouble::NothingOfAnAgent { .. } => false,
+        match self.kind {
+            DiagnosticKind::NotJson { .. }
+            | DiagnosticKind::NotAnObject { .. }
+            | DiagnosticKind::NoSteps
+            | DiagnosticKind::StepsNotAList { .. }
+            | DiagnosticKind::StepsNotObjects { .. }
+            | DiagnosticKind::Damaged { .. }
+            | DiagnosticKind::NotRecords { .. }
+            | DiagnosticKind::Unrecognised => true,
+            DiagnosticKind::NotUnicode
+            | DiagnosticKind::NotANumber
+            | DiagnosticKind::CutOff
+            | DiagnosticKind::Wrapped
+            | DiagnosticKind::NoCallFor { .. }
+            | DiagnosticKind::LabelsOnly
+            | DiagnosticKind::NothingOfAnAgent { .. } => false,
         }
     }
 }
 
-impl fmt::Display for Complaint {
+impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.trouble)
+        write!(f, "line {}: {}", self.line, self.kind)
     }
 }
 
 /// The kinds of trouble. Each message says what was wrong and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
+pub enum DiagnosticKind {
     /// The line is not JSON.
     #[error(
         "not JSON ({detail}, column {column}); every line must be one run, a whole JSON object"

@@ -7,7 +7,7 @@ use crate::json::Span;
 
 /// A body and what is to be put into it.
 #[derive(Debug, Clone)]
-pub struct Splices<'a> {
+pub struct BodyEdits<'a> {
     body: &'a [u8],
     /// In the order of their places.
     edits: Vec<Edit>,
@@ -19,7 +19,7 @@ struct Edit {
     text: String,
 }
 
-impl<'a> Splices<'a> {
+impl<'a> BodyEdits<'a> {
     /// No edits yet.
     pub fn new(body: &'a [u8]) -> Self {
         Self { body, edits: Vec::new() }
@@ -41,7 +41,7 @@ impl<'a> Splices<'a> {
     }
 
     /// Takes over the edits of another list for the same body.
-    pub fn extend(&mut self, other: Splices<'a>) {
+    pub fn extend(&mut self, other: BodyEdits<'a>) {
         for edit in other.edits {
             self.replace(edit.span, edit.text);
         }
@@ -80,16 +80,16 @@ mod tests {
 
     #[test]
     fn edits_come_in_the_order_of_their_places() {
-        let mut splices = Splices::new(b"0123456789");
-        splices.insert(10, "end");
-        splices.insert(0, "a");
-        splices.replace(2..4, "-");
-        splices.insert(0, "b");
-        splices.insert(4, "c");
-        splices.insert(2, "never: the bytes behind it are replaced");
-        splices.replace(3..5, "never: overlaps");
-        splices.replace(8..11, "never: outside");
-        assert_eq!(splices.apply(), b"ab01-c456789end");
-        assert_eq!(Splices::new(b"as it was").apply(), b"as it was");
+        let mut edits = BodyEdits::new(b"0123456789");
+        edits.insert(10, "end");
+        edits.insert(0, "a");
+        edits.replace(2..4, "-");
+        edits.insert(0, "b");
+        edits.insert(4, "c");
+        edits.insert(2, "never: the bytes behind it are replaced");
+        edits.replace(3..5, "never: overlaps");
+        edits.replace(8..11, "never: outside");
+        assert_eq!(edits.apply(), b"ab01-c456789end");
+        assert_eq!(BodyEdits::new(b"as it was").apply(), b"as it was");
     }
 }

@@ -5,13 +5,13 @@
 
 use std::borrow::Cow;
 
-use crate::chain::{self, Link, Members, Role};
+use crate::conversation_hash::{self, Members, MessageHash, Role};
 use crate::dialects::{Dialect, Part};
 use crate::json::{Cursor, Malformed, Span, Value};
 
 /// A request, borrowed from its body.
 #[derive(Debug, Clone)]
-pub struct Chat<'a> {
+pub struct ParsedRequest<'a> {
     /// How the body is to be read.
     pub dialect: &'static Dialect,
     /// The body as it came.
@@ -49,13 +49,13 @@ pub struct Message {
     /// It only names what the provider keeps.
     pub is_reference: bool,
     /// The hash of the conversation up to and including it.
-    pub link: Link,
+    pub hash: MessageHash,
 }
 
-impl<'a> Chat<'a> {
+impl<'a> ParsedRequest<'a> {
     /// Finds what is where in a body.
-    pub fn scan(dialect: &'static Dialect, body: &'a [u8]) -> Result<Self, Malformed> {
-        let mut chat = Self {
+    pub fn parse(dialect: &'static Dialect, body: &'a [u8]) -> Result<Self, Malformed> {
+        let mut request = Self {
             dialect,
             body,
             is_stream: false,
@@ -72,35 +72,35 @@ impl<'a> Chat<'a> {
             metadata: None,
         };
         let mut cursor = Cursor::new(body);
-        if !cursor.takes(b'{') {
+        if !cursor.eat(b'{') {
             return Err(Malformed { at: cursor.at });
         }
         let mut is_first = true;
         while let Some(key) = cursor.key(is_first)? {
             is_first = false;
-            if key == dialect.list.as_bytes() {
-                chat.read_list(&mut cursor)?;
+            if key == dialect.messages_field.as_bytes() {
+                request.read_list(&mut cursor)?;
                 continue;
             }
             let value = cursor.value()?;
             match key {
-                b"model" => chat.model = Some(value),
-                b"stream" => chat.is_stream = value.is_true(),
-                b"tools" | b"functions" => chat.has_tools |= value.items().next().is_some(),
-                b"previous_response_id" if dialect.keeps_answers => chat.previous = Some(value),
-                b"conversation" if dialect.keeps_answers => chat.conversation = Some(value),
-                b"store" => chat.is_unkept = !value.is_true() && !value.is_null(),
-                b"thread" if dialect.has_threads => chat.thread = Some(value),
-                b"prompt_cache_key" => chat.cache_key = Some(value),
-                b"metadata" => chat.metadata = Some(value),
+                b"model" => request.model = Some(value),
+                b"stream" => request.is_stream = value.is_true(),
+                b"tools" | b"functions" => request.has_tools |= value.items().next().is_some(),
+                b"previous_response_id" if dialect.keeps_answers => request.previous = Some(value),
+                b"conversation" if dialect.keeps_answers => request.conversation = Some(value),
+                b"store" => request.is_unkept = !value.is_true() && !value.is_null(),
+                b"thread" if dialect.has_threads => request.thread = Some(value),
+                b"prompt_cache_key" => request.cache_key = Some(value),
+                b"metadata" => request.metadata = Some(value),
                 key if dialect.system.is_some_and(|name| name.as_bytes() == key) => {
-                    chat.system = Some(value);
+                    request.system = Some(value);
                 }
                 _ => {}
             }
         }
         cursor.end()?;
-        Ok(chat)
+        Ok(request)
     }
 
     fn read_list(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Malformed> {
@@ -110,7 +110,7 @@ impl<'a> Chat<'a> {
         let start = cursor.at;
         let mut scratch = Members::new();
         if is_list {
-            cursor.takes(b'[');
+            cursor.eat(b'[');
             while cursor.item(self.messages.is_empty())? {
                 self.read_message(cursor, &mut scratch)?;
             }
@@ -130,12 +130,12 @@ impl<'a> Chat<'a> {
     ) -> Result<(), Malformed> {
         cursor.peek();
         let start = cursor.at;
-        let head = chain::message(cursor, scratch)?;
-        let before = self.messages.last().map(|message| message.link).unwrap_or_default();
-        let link = chain::link(before, head.hash);
+        let head = conversation_hash::message(cursor, scratch)?;
+        let before = self.messages.last().map(|message| message.hash).unwrap_or_default();
+        let hash = conversation_hash::extend(before, head.hash);
         let span = start..cursor.at;
-        let chain::Head { role, is_reference, .. } = head;
-        self.messages.push(Message { span, role, is_reference, link });
+        let conversation_hash::Head { role, is_reference, .. } = head;
+        self.messages.push(Message { span, role, is_reference, hash });
         Ok(())
     }
 
@@ -145,17 +145,17 @@ impl<'a> Chat<'a> {
     }
 
     /// The conversation is kept by the provider, and the request holds only what is new in it.
-    pub fn is_stored_elsewhere(&self) -> bool {
-        self.goes_on_from().is_some() || self.conversation_id().is_some()
+    pub fn is_server_side_history(&self) -> bool {
+        self.previous_response_id().is_some() || self.conversation_id().is_some()
     }
 
     /// Some of the conversation is only named, and kept by the provider.
-    pub fn refers(&self) -> bool {
+    pub fn has_item_references(&self) -> bool {
         self.messages.iter().any(|message| message.is_reference)
     }
 
     /// The id of the answer that a request goes on from, where the provider keeps the conversation.
-    pub fn goes_on_from(&self) -> Option<Cow<'a, str>> {
+    pub fn previous_response_id(&self) -> Option<Cow<'a, str>> {
         let of_thread = self.thread.and_then(|thread| thread.get("previous_message_id"));
         self.previous.and_then(Value::text).or_else(|| of_thread.and_then(Value::text))
     }
@@ -167,14 +167,14 @@ impl<'a> Chat<'a> {
     }
 
     /// The provider keeps the answer, so that the next request may hold only what is new.
-    pub fn is_kept(&self) -> bool {
+    pub fn provider_stores_response(&self) -> bool {
         let by_default = self.dialect.keeps_answers && !self.is_unkept;
-        by_default || self.thread.is_some() || self.is_stored_elsewhere()
+        by_default || self.thread.is_some() || self.is_server_side_history()
     }
 
     /// The links of all messages, for comparing with the next request.
-    pub fn links(&self) -> Vec<Link> {
-        self.messages.iter().map(|message| message.link).collect()
+    pub fn hashes(&self) -> Vec<MessageHash> {
+        self.messages.iter().map(|message| message.hash).collect()
     }
 
     /// What the agent was asked to do: the first text of a person.

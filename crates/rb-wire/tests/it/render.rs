@@ -2,14 +2,15 @@
 
 use std::fmt::Write as _;
 
-use rb_wire::transcripts::{Found, Run, RunInput, RunStep, Usage};
+use rb_wire::model::{RecordedUsage, Run, RunInput, RunStep};
+use rb_wire::transcripts::Imported;
 
 /// Everything an importer found.
-pub(crate) fn told((runs, complaints): &Found<'_>, width: usize) -> String {
+pub(crate) fn render((runs, diagnostics): &Imported<'_>, width: usize) -> String {
     let mut text = String::new();
-    for complaint in complaints {
-        let mark = if complaint.is_loss() { '!' } else { '~' };
-        writeln!(text, "{mark} {complaint}").expect("a string takes anything");
+    for diagnostic in diagnostics {
+        let mark = if diagnostic.is_loss() { '!' } else { '~' };
+        writeln!(text, "{mark} {diagnostic}").expect("a string takes anything");
     }
     for run in runs {
         writeln!(text, "{}", run_line(run, width)).expect("as above");
@@ -77,7 +78,7 @@ fn step_line(step: &RunStep<'_>, width: usize) -> String {
     (line.trim_end().to_owned() + &spent(step.usage, step.cost_usd)).trim_start().to_owned()
 }
 
-fn spent(usage: Usage, cost_usd: Option<f64>) -> String {
+fn spent(usage: RecordedUsage, cost_usd: Option<f64>) -> String {
     let mut text = String::new();
     let counts = [
         ("in", usage.input_tokens),

@@ -6,12 +6,13 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::super::{RunInput, RunStep, json};
+use super::super::json;
 use super::{Key, count, number, usage};
+use crate::model::{RunInput, RunStep};
 
 /// One step; `None` where it is not an object.
 pub(super) struct StepSeed<'m> {
-    pub(super) mended: &'m mut bool,
+    pub(super) repaired: &'m mut bool,
 }
 
 impl<'de> DeserializeSeed<'de> for StepSeed<'_> {
@@ -64,7 +65,7 @@ impl<'de> Visitor<'de> for StepSeed<'_> {
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        Ok(Some(fields.read(self.mended)))
+        Ok(Some(fields.read(self.repaired)))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
@@ -116,20 +117,20 @@ struct StepFields<'a> {
 }
 
 impl<'a> StepFields<'a> {
-    fn read(self, mended: &mut bool) -> RunStep<'a> {
+    fn read(self, repaired: &mut bool) -> RunStep<'a> {
         let mut text = |value: Option<&'a RawValue>| {
-            value.and_then(|value| json::text(value, mended)).unwrap_or_default()
+            value.and_then(|value| json::text(value, repaired)).unwrap_or_default()
         };
         let (user_input, thought) = (text(self.user_input), text(self.thought));
         let (mut tool, observation) = (text(self.action), text(self.observation));
         let (agent, model) = (text(self.agent), text(self.model));
         if tool.is_empty() {
-            let first = self.tool_calls.and_then(|calls| json::first_of_list(calls, mended));
+            let first = self.tool_calls.and_then(|calls| json::first_of_list(calls, repaired));
             tool = first.unwrap_or_default();
         }
         let input = match self.action_input {
             None => RunInput::None,
-            Some(value) => match json::text(value, mended) {
+            Some(value) => match json::text(value, repaired) {
                 Some(text) => RunInput::Text(text),
                 None if value.get() == "null" => RunInput::None,
                 None => RunInput::Structured(Cow::Borrowed(value.get())),

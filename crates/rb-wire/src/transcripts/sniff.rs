@@ -1,6 +1,6 @@
 //! The beginning of a file, looked at once so that every importer can be asked about it.
 
-use super::scan::Json;
+use super::lazy_json::Json;
 
 /// So much of the beginning is looked at, in bytes.
 const BYTES_MAX: usize = 64 << 10;
@@ -10,7 +10,7 @@ const RECORDS_MAX: usize = 16;
 /// The first records of a file: its documents, or the values of a document that is a list. The last may be
 /// cut off anywhere.
 #[derive(Debug)]
-pub struct Glance<'a> {
+pub struct FilePreview<'a> {
     records: Vec<Record<'a>>,
     is_list: bool,
 }
@@ -22,7 +22,7 @@ pub(super) struct Record<'a> {
     entries: Vec<(&'a str, Json<'a>)>,
 }
 
-impl<'a> Glance<'a> {
+impl<'a> FilePreview<'a> {
     /// Looks at the beginning of a file, however much of it there is.
     pub fn at(beginning: &'a [u8]) -> Self {
         let bytes = beginning.get(..BYTES_MAX).unwrap_or(beginning);
@@ -30,13 +30,13 @@ impl<'a> Glance<'a> {
             Ok(text) => text,
             Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
         };
-        let mut glance = Self { records: Vec::new(), is_list: false };
+        let mut preview = Self { records: Vec::new(), is_list: false };
         let mut rest = text.trim_start_matches('\u{feff}').trim_ascii_start();
-        while glance.records.len() < RECORDS_MAX && !rest.is_empty() {
+        while preview.records.len() < RECORDS_MAX && !rest.is_empty() {
             let value = Json::first(rest).filter(|value| value.is_object() || value.is_list());
             let end = match value {
                 Some(value) => {
-                    glance.take(value);
+                    preview.take(value);
                     value.raw().len()
                 }
                 // Not JSON: perhaps the next line is.
@@ -44,7 +44,7 @@ impl<'a> Glance<'a> {
             };
             rest = rest[end..].trim_ascii_start();
         }
-        glance
+        preview
     }
 
     fn take(&mut self, value: Json<'a>) {
@@ -119,18 +119,21 @@ mod tests {
             ("[[{\"a\": 1}, {\"b\": 2}]]", true, vec!["a", "b"]),
             ("oops\n{\"a\": 1}", false, vec!["a"]),
         ] {
-            let glance = Glance::at(text.as_bytes());
-            let seen: Vec<&str> =
-                glance.records.iter().flat_map(|r| r.entries.iter().map(|(key, _)| *key)).collect();
-            assert_eq!((glance.is_list(), seen), (is_list, keys), "{text}");
+            let preview = FilePreview::at(text.as_bytes());
+            let seen: Vec<&str> = preview
+                .records
+                .iter()
+                .flat_map(|r| r.entries.iter().map(|(key, _)| *key))
+                .collect();
+            assert_eq!((preview.is_list(), seen), (is_list, keys), "{text}");
         }
     }
 
     #[test]
     fn a_long_beginning_is_looked_at_in_part() {
         let text = format!("{{\"a\": \"{}\"", "é".repeat(BYTES_MAX));
-        assert!(Glance::at(text.as_bytes()).has(&["a"]));
+        assert!(FilePreview::at(text.as_bytes()).has(&["a"]));
         let text = "{\"a\": 1}\n".repeat(1000);
-        assert_eq!(Glance::at(text.as_bytes()).records.len(), RECORDS_MAX);
+        assert_eq!(FilePreview::at(text.as_bytes()).records.len(), RECORDS_MAX);
     }
 }

@@ -36,7 +36,7 @@ const OPENINGS: [&str; 5] = [
 const SURROUNDINGS: (&str, &str) = ("# Context from my IDE setup:", "## My request for Codex:");
 
 /// The words of a person in a text, without what stands before and behind them; empty if there are none.
-pub(super) fn own_words(text: &str) -> &str {
+pub(super) fn strip_harness_text(text: &str) -> &str {
     let mut rest = text.trim();
     'passing: loop {
         if OPENINGS.iter().any(|opening| rest.starts_with(opening)) {
@@ -54,12 +54,12 @@ pub(super) fn own_words(text: &str) -> &str {
             let (_, words) = rest.split_once(SURROUNDINGS.1).unwrap_or_default();
             return words.trim_start();
         }
-        return without_reminder_behind(rest);
+        return strip_trailing_reminder(rest);
     }
 }
 
 /// A reminder may be glued to the end of what a person wrote, or of what a tool answered.
-pub(super) fn without_reminder_behind(text: &str) -> &str {
+pub(super) fn strip_trailing_reminder(text: &str) -> &str {
     let (open, close) = ("<system-reminder>", "</system-reminder>");
     match (text.trim_end().ends_with(close), text.rfind(open)) {
         (true, Some(at)) => text[..at].trim_end(),
@@ -96,7 +96,7 @@ mod tests {
             ("", ""),
         ];
         for (text, expected) in cases {
-            assert_eq!(own_words(text), expected, "{text}");
+            assert_eq!(strip_harness_text(text), expected, "{text}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Messages wherever they are: recorders put requests, responses and all that is around them into one value.
 
+use super::lazy_json::Json;
 use super::messages;
-use super::scan::Json;
-use super::turns::Event;
+use super::step_builder::Event;
 
 /// How deep containers of messages may be nested.
 const DEPTH_MAX: usize = 5;
@@ -12,7 +12,7 @@ type Events<'a> = Vec<Event<'a>>;
 /// Messages wherever they are in this value: a list, one message, or something that holds them under one of
 /// the names that requests, responses and recorders use. Text that is none of these was said by `plain`.
 pub(super) fn anywhere<'a>(json: Json<'a>, plain: Plain, events: &mut Events<'a>) {
-    search(json, plain, events, DEPTH_MAX);
+    find_messages(json, plain, events, DEPTH_MAX);
 }
 
 /// Who said what is only a text.
@@ -22,12 +22,12 @@ pub(super) enum Plain {
     Model,
 }
 
-fn search<'a>(json: Json<'a>, plain: Plain, events: &mut Events<'a>, depth: usize) {
+fn find_messages<'a>(json: Json<'a>, plain: Plain, events: &mut Events<'a>, depth: usize) {
     if depth == 0 {
         return;
     }
     if json.is_list() {
-        return json.items().for_each(|inner| search(inner, plain, events, depth - 1));
+        return json.items().for_each(|inner| find_messages(inner, plain, events, depth - 1));
     }
     if !json.is_object() {
         let text = json.some_text().filter(|text| !text.trim().is_empty());
@@ -68,7 +68,7 @@ fn search<'a>(json: Json<'a>, plain: Plain, events: &mut Events<'a>, depth: usiz
         "prompt",
     ]);
     if let Some(inner) = message.filter(|inner| inner.is_object()) {
-        return search(inner, plain, events, depth - 1);
+        return find_messages(inner, plain, events, depth - 1);
     }
     if role.is_some() || kind.is_some() || traced.is_some() || lc.is_some() {
         return messages::message(json, events);
@@ -88,7 +88,7 @@ fn search<'a>(json: Json<'a>, plain: Plain, events: &mut Events<'a>, depth: usiz
         prompt,
     ];
     if let Some(inner) = held.into_iter().flatten().next() {
-        search(inner, plain, events, depth - 1);
+        find_messages(inner, plain, events, depth - 1);
     }
 }
 

@@ -4,19 +4,22 @@
 //! under `response`, `output` or `choices`; a list or lines of either; or a message a line. The rows differ in
 //! how they are recognised, not in how they are read: files mix the dialects.
 
-use super::desk::{Desk, import};
-use super::glance::{Glance, Record};
+use super::documents::{ImportContext, import};
+use super::find_messages::{self, Plain};
+use super::lazy_json::Json;
 use super::messages;
-use super::scan::Json;
-use super::search::{self, Plain};
-use super::turns::{Event, Turns};
-use super::{Found, Importer, Run, Trouble, Unit};
+use super::sniff::{FilePreview, Record};
+use super::step_builder::{Event, StepBuilder};
+use super::{DiagnosticKind, Imported, Importer, Unit};
+use crate::model::Run;
 
 pub(super) const ANTHROPIC: Importer = Importer {
     id: "anthropic-messages",
     summary: "Anthropic messages, with or without the request around them.",
     unit: Unit::Document,
-    sniff: |glance| glance.any(|record| any_message(record, is_anthropic)) && !is_line_each(glance),
+    sniff: |preview| {
+        preview.any(|record| any_message(record, is_anthropic)) && !is_line_each(preview)
+    },
     parse,
 };
 
@@ -24,7 +27,9 @@ pub(super) const RESPONSES: Importer = Importer {
     id: "openai-responses",
     summary: "Items of OpenAI's Responses, with or without the request around them.",
     unit: Unit::Document,
-    sniff: |glance| glance.any(|record| any_message(record, is_responses)) && !is_line_each(glance),
+    sniff: |preview| {
+        preview.any(|record| any_message(record, is_responses)) && !is_line_each(preview)
+    },
     parse,
 };
 
@@ -32,7 +37,9 @@ pub(super) const CHAT: Importer = Importer {
     id: "openai-chat",
     summary: "OpenAI chat messages, with or without the request around them.",
     unit: Unit::Document,
-    sniff: |glance| glance.any(|record| any_message(record, is_message)) && !is_line_each(glance),
+    sniff: |preview| {
+        preview.any(|record| any_message(record, is_message)) && !is_line_each(preview)
+    },
     parse,
 };
 
@@ -44,14 +51,14 @@ pub(super) const LINES: Importer = Importer {
     parse,
 };
 
-fn is_line_each(glance: &Glance<'_>) -> bool {
+fn is_line_each(preview: &FilePreview<'_>) -> bool {
     let is_bare = |record: &Record<'_>| {
         let has_body =
             ["content", "parts", "tool_calls"].iter().any(|key| record.get(key).is_some());
         record.get("role").is_some() && has_body
             || record.is("type", &["function_call", "function_call_output"])
     };
-    !glance.is_list() && glance.any(is_bare)
+    !preview.is_list() && preview.any(is_bare)
 }
 
 /// Whether a record is such a message or holds one.
@@ -90,38 +97,38 @@ fn is_responses(item: Json<'_>) -> bool {
         || parts.any(|kind| kind.is("output_text") || kind.is("input_text"))
 }
 
-fn parse(input: &[u8]) -> Found<'_> {
+fn parse(input: &[u8]) -> Imported<'_> {
     import(input, read)
 }
 
-fn read(desk: &mut Desk<'_>) {
-    let mut lines = Turns::default();
+fn read(context: &mut ImportContext<'_>) {
+    let mut lines = StepBuilder::default();
     let (mut any_line, mut others) = (false, Vec::new());
-    for document in desk.documents() {
+    for document in context.documents() {
         if is_one(document) {
             any_line = true;
             said(document, &mut lines);
         } else if document.is_object() {
-            desk.runs.push(request(document));
+            context.runs.push(request(document));
         } else if document
             .items()
             .next()
             .is_some_and(|first| is_one(first) || first.get("type").is_some())
         {
-            conversation(document, desk);
+            conversation(document, context);
         } else {
             for inner in document.items() {
                 match inner.raw().as_bytes().first() {
-                    Some(b'[') => conversation(inner, desk),
-                    Some(b'{') => desk.runs.push(request(inner)),
+                    Some(b'[') => conversation(inner, context),
+                    Some(b'{') => context.runs.push(request(inner)),
                     Some(_) | None => others.push(inner),
                 }
             }
         }
     }
-    desk.complain_about_others(&others);
+    context.report_non_objects(&others);
     if any_line {
-        desk.runs.push(lines.into_run(Run::default()));
+        context.runs.push(lines.into_run(Run::default()));
     }
 }
 
@@ -131,19 +138,19 @@ fn is_one(json: Json<'_>) -> bool {
 }
 
 /// A list of messages.
-fn conversation<'a>(list: Json<'a>, desk: &mut Desk<'a>) {
-    let mut turns = Turns::default();
-    list.items().for_each(|message| said(message, &mut turns));
-    if turns.lost_answers > 0 {
-        desk.complain(list, Trouble::NoCallFor { count: turns.lost_answers });
+fn conversation<'a>(list: Json<'a>, context: &mut ImportContext<'a>) {
+    let mut builder = StepBuilder::default();
+    list.items().for_each(|message| said(message, &mut builder));
+    if builder.lost_answers > 0 {
+        context.report(list, DiagnosticKind::NoCallFor { count: builder.lost_answers });
     }
-    desk.runs.push(turns.into_run(Run::default()));
+    context.runs.push(builder.into_run(Run::default()));
 }
 
-fn said<'a>(message: Json<'a>, turns: &mut Turns<'a>) {
+fn said<'a>(message: Json<'a>, builder: &mut StepBuilder<'a>) {
     let mut events = Vec::new();
     messages::message(message, &mut events);
-    turns.take_all(events);
+    builder.take_all(events);
 }
 
 /// A request, perhaps with its answer.
@@ -155,16 +162,16 @@ fn request(document: Json<'_>) -> Run<'_> {
         asked.fields(["messages", "input", "contents", "conversation", "items"]);
     let mut events = Vec::new();
     if let Some(list) = messages.or(input).or(contents).or(conversation).or(items) {
-        search::anywhere(list, Plain::User, &mut events);
+        find_messages::anywhere(list, Plain::User, &mut events);
     }
     let answered = response.filter(|inner| inner.is_object()).unwrap_or(document);
     let [output, choices, content] = answered.fields(["output", "choices", "content"]);
     if let Some(answer) = output.or(choices).or(content.filter(|it| it.is_list())) {
         events.push(Event::Begin(messages::turn(answered)));
-        search::anywhere(answer, Plain::Model, &mut events);
+        find_messages::anywhere(answer, Plain::Model, &mut events);
     }
-    let mut turns = Turns::default();
-    turns.take_all(events);
+    let mut builder = StepBuilder::default();
+    builder.take_all(events);
     let model = model.or_else(|| asked.get("model")).and_then(Json::some_text);
-    turns.into_run(Run { run_id: id.and_then(Json::name), model, ..Run::default() })
+    builder.into_run(Run { run_id: id.and_then(Json::name), model, ..Run::default() })
 }

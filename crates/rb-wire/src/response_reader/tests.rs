@@ -2,11 +2,13 @@
 
 use super::*;
 use crate::dialects::by_id;
+use crate::model::TokenUsage;
+use crate::response::{CALLS_MAX, INPUT_BYTES_MAX, THOUGHT_BYTES_MAX};
 
-fn read<'a>(dialect: &str, is_stream: bool, chunks: impl Iterator<Item = &'a [u8]>) -> Answer {
+fn read<'a>(dialect: &str, is_stream: bool, chunks: impl Iterator<Item = &'a [u8]>) -> Response {
     let dialect = by_id(dialect).expect("a dialect");
     let mut reader =
-        if is_stream { AnswerReader::stream(dialect) } else { AnswerReader::body(dialect) };
+        if is_stream { ResponseReader::stream(dialect) } else { ResponseReader::body(dialect) };
     chunks.for_each(|chunk| reader.feed(chunk));
     reader.finish()
 }
@@ -21,23 +23,23 @@ fn check(dialect: &str, is_stream: bool, bytes: &str) -> String {
         let (head, tail) = bytes.split_at(at);
         assert_eq!(read(dialect, is_stream, [head, tail].into_iter()), whole, "split at {at}");
     }
-    let Answer { id, model, usage, thought, calls, items, stop, fault, is_complete } = whole;
+    let Response { id, model, usage, thought, calls, items, stop, error, is_complete } = whole;
     let usage = usage.map_or("no usage".to_owned(), |usage| {
-        let TokenUse { fresh, cache_read, cache_write, cache_write_hour, output } = usage;
+        let TokenUsage { uncached_input, cache_read, cache_write, cache_write_hour, output } = usage;
         format!(
-            "fresh {fresh} read {cache_read} write {cache_write} ({cache_write_hour}) out {output}"
+            "fresh {uncached_input} read {cache_read} write {cache_write} ({cache_write_hour}) out {output}"
         )
     });
     let calls: Vec<String> = calls
         .iter()
         .map(|call| format!("{} {} {:?}", call.id, call.tool, call.run_input()))
         .collect();
-    let fault =
-        fault.map_or("no fault".to_owned(), |fault| format!("{}: {}", fault.kind, fault.message));
+    let error =
+        error.map_or("no fault".to_owned(), |error| format!("{}: {}", error.kind, error.message));
     let stop = stop.unwrap_or_else(|| "no stop".to_owned());
     let items = items.iter().fold(String::new(), |shown, item| shown + "[" + item + "] ");
     format!(
-        "{id} {model}\n{usage}\n{thought:?}\n{}\n{items}{stop}, complete {is_complete}, {fault}",
+        "{id} {model}\n{usage}\n{thought:?}\n{}\n{items}{stop}, complete {is_complete}, {error}",
         calls.join("\n")
     )
 }
@@ -258,7 +260,7 @@ fn garbage_is_no_answer_and_no_harm() {
             ] {
                 let answer = read(dialect, is_stream, std::iter::once(bytes.as_bytes()));
                 assert_eq!(
-                    (answer.usage, answer.calls.len(), answer.fault),
+                    (answer.usage, answer.calls.len(), answer.error),
                     (None, 0, None),
                     "{bytes}"
                 );
@@ -270,7 +272,7 @@ fn garbage_is_no_answer_and_no_harm() {
 #[test]
 fn what_is_kept_of_an_answer_is_bounded() {
     let dialect = by_id("anthropic").expect("a dialect");
-    let mut reader = AnswerReader::stream(dialect);
+    let mut reader = ResponseReader::stream(dialect);
     let event = |data: &str| format!("data: {data}\n\n");
     let text = "é".repeat(1_000);
     for index in 0..200 {

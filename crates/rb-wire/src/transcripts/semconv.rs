@@ -9,11 +9,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::attributes::{Attribute, Attributes};
-use super::scan::Json;
-use super::search::{self, Plain};
+use super::find_messages::{self, Plain};
+use super::lazy_json::Json;
 use super::spans::{Kind, Span};
-use super::turns::{Answer, Call, Event, Turn};
-use super::{RunInput, Usage};
+use super::step_builder::{Answer, Call, Event, Turn};
+use crate::model::{RecordedUsage, RunInput};
 
 /// An event of a span: its name and what it says.
 pub(super) type SpanEvent<'a> = (Cow<'a, str>, Attributes<'a>);
@@ -89,8 +89,8 @@ fn kind(attributes: &Attributes<'_>, name: &str) -> Kind {
 }
 
 /// Cached tokens are among the others here.
-fn usage(attributes: &Attributes<'_>) -> Usage {
-    Usage {
+fn usage(attributes: &Attributes<'_>) -> RecordedUsage {
+    RecordedUsage {
         input_tokens: attributes.count(&[
             "gen_ai.usage.input_tokens",
             "gen_ai.usage.prompt_tokens",
@@ -149,7 +149,10 @@ fn tool<'a>(span: &mut Span<'a>, attributes: &Attributes<'a>) {
 
 fn conversation<'a>(span: &mut Span<'a>, attributes: &Attributes<'a>, events: &[SpanEvent<'a>]) {
     let whole = |keys: &[&str], plain: Plain| {
-        attributes.first(keys).map(|value| search::in_text(value.text(), plain)).unwrap_or_default()
+        attributes
+            .first(keys)
+            .map(|value| find_messages::in_text(value.text(), plain))
+            .unwrap_or_default()
     };
     let told = ["gen_ai.input.messages", "gen_ai.prompt", "gen_ai.content.prompt"];
     let said = [
@@ -192,7 +195,7 @@ fn event<'a>(name: &str, attributes: &Attributes<'a>, span: &mut Span<'a>) {
             .trim()
             .strip_prefix('{')
             .map_or_else(String::new, |rest| format!("{{\"role\": \"{role}\", {rest}"));
-        search::in_text(&inner, Plain::User)
+        find_messages::in_text(&inner, Plain::User)
     };
     match name {
         "gen_ai.user.message" => span.told.extend(as_message("user")),
@@ -205,7 +208,7 @@ fn event<'a>(name: &str, attributes: &Attributes<'a>, span: &mut Span<'a>) {
             let whole = |keys: &[&str], plain: Plain| {
                 attributes
                     .first(keys)
-                    .map(|value| search::in_text(value.text(), plain))
+                    .map(|value| find_messages::in_text(value.text(), plain))
                     .unwrap_or_default()
             };
             span.told.extend(whole(&["gen_ai.prompt", "gen_ai.input.messages"], Plain::User));
@@ -270,7 +273,7 @@ impl<'a> Flat<'a> {
     fn events(self, plain: Plain) -> Vec<Event<'a>> {
         let mut text = self.content;
         for more in self.texts.into_values() {
-            super::turns::append(&mut text, more);
+            super::step_builder::append(&mut text, more);
         }
         match self.role.as_ref() {
             "system" | "developer" => Vec::new(),

@@ -7,8 +7,8 @@
 
 use std::borrow::Cow;
 
-use super::run::owned;
-use super::{Run, RunInput, RunStep, Usage};
+use crate::model::owned;
+use crate::model::{RecordedUsage, Run, RunInput, RunStep};
 
 /// So many calls wait for their results at once; of more, the oldest are given up.
 const WAITING_MAX: usize = 1024;
@@ -40,7 +40,7 @@ pub(super) struct Turn<'a> {
     pub(super) at_ms: Option<u64>,
     pub(super) agent: Option<Text<'a>>,
     pub(super) model: Option<Text<'a>>,
-    pub(super) usage: Usage,
+    pub(super) usage: RecordedUsage,
     pub(super) cost_usd: Option<f64>,
 }
 
@@ -112,7 +112,7 @@ struct Waiting<'a> {
 
 /// A conversation while it is being read.
 #[derive(Debug, Default)]
-pub(super) struct Turns<'a> {
+pub(super) struct StepBuilder<'a> {
     /// The first that a person said.
     pub(super) task: Option<Text<'a>>,
     /// Results whose call is not there.
@@ -129,7 +129,7 @@ pub(super) struct Turns<'a> {
     reasons: Text<'a>,
 }
 
-impl<'a> Turns<'a> {
+impl<'a> StepBuilder<'a> {
     pub(super) fn take(&mut self, event: Event<'a>) {
         match event {
             Event::User(text) => self.user(text),
@@ -199,7 +199,7 @@ impl<'a> Turns<'a> {
     }
 
     /// What the turn that is going on has used up so far.
-    pub(super) fn spent(&mut self, usage: Usage, cost_usd: Option<f64>) {
+    pub(super) fn spent(&mut self, usage: RecordedUsage, cost_usd: Option<f64>) {
         let first = self.steps.get_mut(self.turn_start);
         let (of_turn, cost) = match first {
             Some(step) => (&mut step.usage, &mut step.cost_usd),
@@ -239,7 +239,7 @@ impl<'a> Turns<'a> {
             at_ms: turn.at_ms,
             agent: turn.agent.clone(),
             model: turn.model.clone(),
-            usage: if is_first { turn.usage } else { Usage::default() },
+            usage: if is_first { turn.usage } else { RecordedUsage::default() },
             cost_usd: turn.cost_usd.filter(|_| is_first),
             ..step
         });
@@ -300,7 +300,7 @@ impl<'a> Turns<'a> {
     pub(super) fn into_run(mut self, run: Run<'a>) -> Run<'a> {
         let task = run.task.or_else(|| self.task.take());
         let steps = self.finish();
-        let sum = || steps.iter().fold(Usage::default(), |sum, step| sum.plus(step.usage));
+        let sum = || steps.iter().fold(RecordedUsage::default(), |sum, step| sum.plus(step.usage));
         let usage = if run.usage.is_unknown() { sum() } else { run.usage };
         let costs = || steps.iter().filter_map(|step| step.cost_usd);
         let cost_usd = run.cost_usd.or_else(|| costs().reduce(|sum, cost| sum + cost));
@@ -349,15 +349,15 @@ mod tests {
     }
 
     fn begin(id: &str, input_tokens: u64) -> Event<'_> {
-        let usage = Usage { input_tokens: Some(input_tokens), ..Usage::default() };
+        let usage = RecordedUsage { input_tokens: Some(input_tokens), ..RecordedUsage::default() };
         Event::Begin(Turn { id: (!id.is_empty()).then_some(id.into()), usage, ..Turn::default() })
     }
 
     /// A step on a line: what was asked, thought, done and seen, and the tokens.
     fn told<'a>(events: impl IntoIterator<Item = Event<'a>>) -> (Vec<String>, usize) {
-        let mut turns = Turns::default();
-        turns.take_all(events);
-        let lost = turns.lost_answers;
+        let mut builder = StepBuilder::default();
+        builder.take_all(events);
+        let lost = builder.lost_answers;
         let line = |step: RunStep<'_>| {
             let tokens = step.usage.input_tokens.map(|tokens| format!(" {tokens}"));
             format!(
@@ -369,7 +369,7 @@ mod tests {
                 tokens.unwrap_or_default()
             )
         };
-        (turns.finish().into_iter().map(line).collect(), lost)
+        (builder.finish().into_iter().map(line).collect(), lost)
     }
 
     fn says(text: &str) -> Event<'_> {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::person::without_reminder_behind;
+use super::user_text::strip_trailing_reminder;
 use crate::json::Value;
 
 /// How deep blocks may hold blocks.
@@ -17,7 +17,7 @@ pub(super) fn text(value: Option<Value<'_>>) -> (Cow<'_, str>, bool) {
         Ok([only]) => only,
         Err(several) => Cow::Owned(several.join("\n")),
     };
-    let bare = without_reminder_behind(&text);
+    let bare = strip_trailing_reminder(&text);
     match wrapped(bare).or_else(|| reported(bare)).or_else(|| listed(bare)) {
         Some((inner, failed)) => (Cow::Owned(inner), failed),
         // A reminder alone is all that came back.
@@ -52,12 +52,12 @@ impl<'a> Found<'a> {
             match key {
                 b"text" | b"title" | b"url" | b"stdout" | b"stderr" | b"logs" | b"error_code"
                 | b"message" | b"content" => self.look(member, depth + 1),
-                b"type" => self.failed |= member.inside().ends_with(b"_error"),
+                b"type" => self.failed |= member.raw_str().ends_with(b"_error"),
                 b"return_code" | b"returncode" | b"exit_code" => {
                     self.failed |= member.number().is_some_and(|code| code != 0);
                 }
                 b"outcome" => {
-                    self.failed |= member.word("type") == b"timeout";
+                    self.failed |= member.str_bytes("type") == b"timeout";
                     self.failed |=
                         member.get("exit_code").and_then(Value::number).is_some_and(|c| c != 0);
                 }

@@ -3,16 +3,16 @@
 use proptest::prelude::*;
 use rb_engine::step::{Input, Step};
 
-use super::super::RunInput;
 use super::*;
+use crate::model::RunInput;
 
 /// What a line comes to, on a few lines for a snapshot.
 fn told(line: &[u8]) -> String {
     use std::fmt::Write as _;
-    let (run, troubles) = parse_line(line);
+    let (run, kinds) = parse_line(line);
     let mut told = String::new();
-    for trouble in troubles {
-        writeln!(told, "! {trouble}").expect("a string takes anything");
+    for kind in kinds {
+        writeln!(told, "! {kind}").expect("a string takes anything");
     }
     if let Some(run) = run {
         let id = run.run_id.as_deref();
@@ -68,8 +68,8 @@ fn a_step_is_read_as_the_reference_reads_it() {
     ];
     for (step, expected) in cases {
         let line = format!(r#"{{"steps": [{step}]}}"#);
-        let (run, troubles) = parse_line(line.as_bytes());
-        assert_eq!(troubles, [], "{step}");
+        let (run, kinds) = parse_line(line.as_bytes());
+        assert_eq!(kinds, [], "{step}");
         assert_eq!(run.expect(step).steps[0].step(), expected, "{step}");
     }
 }
@@ -122,8 +122,8 @@ fn nesting_of_any_depth_is_passed_over() {
         let (run, _) = parse_line(line.as_bytes());
         assert_eq!(run.expect("a run").steps.len(), steps);
     }
-    let (run, troubles) = parse_line(&deep.as_bytes()[..1_000_000]);
-    assert_eq!((run, troubles), (None, vec![Trouble::NotAnObject { found: "a list" }]));
+    let (run, kinds) = parse_line(&deep.as_bytes()[..1_000_000]);
+    assert_eq!((run, kinds), (None, vec![DiagnosticKind::NotAnObject { found: "a list" }]));
 }
 
 #[test]
@@ -138,10 +138,10 @@ fn texts_without_escapes_are_borrowed() {
 
 #[test]
 fn several_lines_are_numbered() {
-    let (runs, complaints) = parse(b"{\"steps\":[]}\n\noops\n{\"run_id\":2,\"steps\":[]}\n");
+    let (runs, diagnostics) = parse(b"{\"steps\":[]}\n\noops\n{\"run_id\":2,\"steps\":[]}\n");
     assert_eq!(runs.len(), 2);
-    assert_eq!(complaints.iter().map(|complaint| complaint.line).collect::<Vec<_>>(), [3]);
-    assert!(complaints[0].is_loss());
+    assert_eq!(diagnostics.iter().map(|diagnostic| diagnostic.line).collect::<Vec<_>>(), [3]);
+    assert!(diagnostics[0].is_loss());
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn the_format_is_recognised_by_its_steps() {
         ("[{\"steps\": []}]", false),
         ("steps", false),
     ] {
-        assert_eq!(sniff(&Glance::at(beginning.as_bytes())), expected, "{beginning}");
+        assert_eq!(sniff(&FilePreview::at(beginning.as_bytes())), expected, "{beginning}");
     }
 }
 
@@ -204,8 +204,8 @@ proptest! {
         }).collect();
         let text = |key: &str| step[key].as_str().unwrap_or_default();
         for line in [&line, &ascii] {
-            let (run, troubles) = parse_line(line.as_bytes());
-            prop_assert_eq!(troubles, vec![]);
+            let (run, kinds) = parse_line(line.as_bytes());
+            prop_assert_eq!(kinds, vec![]);
             let run = run.expect("a run");
             prop_assert_eq!(run.run_id.as_deref(), Some(run_id.as_str()));
             prop_assert_eq!(&run.steps[0].thought, text("thought"));

@@ -7,14 +7,14 @@ use serde_json::json;
 
 const TEXT: &str = "[REASONBLOCKS]\nLook \"again\" \u{7}é.";
 
-fn scan<'a>(dialect: &str, body: &'a str) -> Chat<'a> {
-    Chat::scan(by_id(dialect).expect("a dialect"), body.as_bytes()).expect("a body")
+fn scan<'a>(dialect: &str, body: &'a str) -> ParsedRequest<'a> {
+    ParsedRequest::parse(by_id(dialect).expect("a dialect"), body.as_bytes()).expect("a body")
 }
 
 /// The edited body; it is JSON, and without the insertions it is what it was.
 #[track_caller]
-fn applied(body: &str, splices: &Splices<'_>) -> String {
-    let edited = String::from_utf8(splices.apply()).expect("text");
+fn applied(body: &str, edits: &BodyEdits<'_>) -> String {
+    let edited = String::from_utf8(edits.apply()).expect("text");
     serde_json::from_str::<serde_json::Value>(&edited).expect("JSON");
     assert!(is_subsequence(body.as_bytes(), edited.as_bytes()), "{edited}");
     edited
@@ -28,12 +28,12 @@ fn is_subsequence(part: &[u8], whole: &[u8]) -> bool {
 /// Where the fragment goes in the channel: the edited list of messages, or nothing.
 #[track_caller]
 fn check(dialect: &str, channel: Channel, list: &str, expected: Option<&str>) {
-    let field = by_id(dialect).expect("a dialect").list;
+    let field = by_id(dialect).expect("a dialect").messages_field;
     let body = format!(r#"{{ "{field}" : {list} , "model":"m"}}"#);
-    let tail = tail(&scan(dialect, &body), &[], Some("T"), &[channel]);
-    assert_eq!(tail.planted.is_some(), expected.is_some(), "{dialect} {channel:?} {list}");
+    let tail = inject_tail(&scan(dialect, &body), &[], Some("T"), &[channel]);
+    assert_eq!(tail.injection.is_some(), expected.is_some(), "{dialect} {channel:?} {list}");
     let expected = format!(r#"{{ "{field}" : {} , "model":"m"}}"#, expected.unwrap_or(list));
-    assert_eq!(applied(&body, &tail.splices), expected);
+    assert_eq!(applied(&body, &tail.edits), expected);
 }
 
 #[test]
@@ -131,11 +131,12 @@ fn openai_has_a_place_behind_users_and_tools() {
 #[test]
 fn the_first_channel_with_a_place_is_taken() {
     let body = r#"{"messages":[{"role":"user","content":"a"},{"role":"system","content":"s"}]}"#;
-    let chat = scan("anthropic", body);
-    let found = tail(&chat, &[], Some("T"), chat.dialect.channels).planted.expect("a place");
+    let request = scan("anthropic", body);
+    let found =
+        inject_tail(&request, &[], Some("T"), request.dialect.channels).injection.expect("a place");
     assert_eq!((found.channel, found.message), (Channel::TextBlock, 0));
-    assert!(tail(&chat, &[], None, chat.dialect.channels).splices.is_empty());
-    assert!(tail(&chat, &[], Some("T"), &[]).planted.is_none());
+    assert!(inject_tail(&request, &[], None, request.dialect.channels).edits.is_empty());
+    assert!(inject_tail(&request, &[], Some("T"), &[]).injection.is_none());
     assert!(Channel::ALL.iter().all(|channel| Channel::by_id(channel.id()) == Some(*channel)));
 }
 
@@ -145,9 +146,11 @@ fn what_was_planted_stays_or_goes_with_its_history() {
     let assistant = |text: &str| json!({"role": "assistant", "content": text});
     let body = |messages: &[serde_json::Value]| json!({"messages": messages}).to_string();
     let first = body(&[user("a")]);
-    let chat = scan("anthropic", &first);
-    let planted = tail(&chat, &[], Some(TEXT), &[Channel::SystemMessage]).planted.expect("a place");
-    let planted = [planted];
+    let request = scan("anthropic", &first);
+    let injection = inject_tail(&request, &[], Some(TEXT), &[Channel::SystemMessage])
+        .injection
+        .expect("a place");
+    let injection = [injection];
     // The history, whether the fragment stays, whether a new one finds a place.
     let cases = [
         (body(&[user("a")]), true, false),
@@ -157,22 +160,26 @@ fn what_was_planted_stays_or_goes_with_its_history() {
         (body(&[]), false, false),
     ];
     for (body, stays, finds) in cases {
-        let tail =
-            tail(&scan("anthropic", &body), &planted, Some("new"), &[Channel::SystemMessage]);
-        let edited = applied(&body, &tail.splices);
+        let tail = inject_tail(
+            &scan("anthropic", &body),
+            &injection,
+            Some("new"),
+            &[Channel::SystemMessage],
+        );
+        let edited = applied(&body, &tail.edits);
         assert_eq!(tail.dropped.is_empty(), stays, "{body}");
         assert_eq!(edited.contains(&quoted(TEXT)), stays, "{edited}");
-        assert_eq!(tail.planted.is_some(), finds, "{body}");
+        assert_eq!(tail.injection.is_some(), finds, "{body}");
     }
     let kept = r#"{"previous_response_id":"r","input":"a"}"#;
-    let chat = scan("openai-responses", kept);
-    let earlier = [Planted {
-        link: chat.messages[0].link,
+    let request = scan("openai-responses", kept);
+    let earlier = [Injection {
+        hash: request.messages[0].hash,
         channel: Channel::DeveloperMessage,
-        ..planted[0].clone()
+        ..injection[0].clone()
     }];
-    let tail = tail(&chat, &earlier, None, &[]);
-    assert!(tail.splices.is_empty() && tail.dropped.is_empty(), "the provider has it already");
+    let tail = inject_tail(&request, &earlier, None, &[]);
+    assert!(tail.edits.is_empty() && tail.dropped.is_empty(), "the provider has it already");
 }
 
 #[test]
@@ -180,11 +187,12 @@ fn a_fragment_never_parts_a_call_from_its_answer() {
     let call = r#"{"role":"assistant","tool_calls":[{"id":"a"},{"id":"b"}]}"#;
     let answer = |id: &str| format!(r#"{{"role":"tool","tool_call_id":"{id}","content":"x"}}"#);
     let first = format!(r#"{{"messages":[{call},{}]}}"#, answer("a"));
-    let chat = scan("openai-chat", &first);
-    let planted = tail(&chat, &[], Some("T"), chat.dialect.channels).planted.expect("a place");
+    let request = scan("openai-chat", &first);
+    let injection =
+        inject_tail(&request, &[], Some("T"), request.dialect.channels).injection.expect("a place");
     let second = format!(r#"{{"messages":[{call},{},{}]}}"#, answer("a"), answer("b"));
-    let tail = tail(&scan("openai-chat", &second), &[planted], None, &[]);
-    assert_eq!((applied(&second, &tail.splices), tail.dropped), (second, vec![0]));
+    let tail = inject_tail(&scan("openai-chat", &second), &[injection], None, &[]);
+    assert_eq!((applied(&second, &tail.edits), tail.dropped), (second, vec![0]));
 }
 
 #[test]
@@ -252,26 +260,28 @@ fn the_system_prompt_takes_a_block() {
         ),
     ];
     for (dialect, body, expected) in cases {
-        let edited = String::from_utf8(system(&scan(dialect, &body), "T").apply()).expect("text");
+        let edited =
+            String::from_utf8(inject_system(&scan(dialect, &body), "T").apply()).expect("text");
         assert_eq!(edited, expected);
         serde_json::from_str::<serde_json::Value>(&edited).expect("JSON");
     }
     let full =
         format!(r#"{{"system":"base","messages":[{}]}}"#, [r#"{"cache_control":{}}"#; 4].join(","));
-    let edited = String::from_utf8(system(&scan("anthropic", &full), "T").apply()).expect("text");
+    let edited =
+        String::from_utf8(inject_system(&scan("anthropic", &full), "T").apply()).expect("text");
     assert_eq!(edited.matches("cache_control").count(), 4, "no more markers than are allowed");
 }
 
 #[test]
 fn another_model_is_asked_for() {
     let body = r#"{"x":{"model":"no"},"model" : "a" ,"messages":[]}"#;
-    let chat = scan("anthropic", body);
-    let mut splices = model(&chat, "b\"c");
-    assert_eq!(splices.apply(), br#"{"x":{"model":"no"},"model" : "b\"c" ,"messages":[]}"#);
-    splices.extend(system(&chat, "T"));
-    let edited = String::from_utf8(splices.apply()).expect("text");
+    let request = scan("anthropic", body);
+    let mut edits = set_model(&request, "b\"c");
+    assert_eq!(edits.apply(), br#"{"x":{"model":"no"},"model" : "b\"c" ,"messages":[]}"#);
+    edits.extend(inject_system(&request, "T"));
+    let edited = String::from_utf8(edits.apply()).expect("text");
     assert!(edited.starts_with(r#"{"system":[{"type":"text","text":"T"}],"x""#), "{edited}");
-    assert!(model(&scan("anthropic", "{}"), "b").is_empty());
+    assert!(set_model(&scan("anthropic", "{}"), "b").is_empty());
 }
 
 /// What happens next in a conversation.
@@ -310,11 +320,11 @@ fn messages(
             let asked = each(
                 &|at, text| json!({"type": "tool_use", "id": id(at), "name": "f", "input": {"x": text}}),
             );
-            let given = each(
+            let argument = each(
                 &|at, text| json!({"type": "tool_result", "tool_use_id": id(at), "content": text}),
             );
             let model = json!({"role": "assistant", "content": asked});
-            (vec![model], vec![json!({"role": "user", "content": given})])
+            (vec![model], vec![json!({"role": "user", "content": argument})])
         }
         "openai-chat" => {
             let asked = each(
@@ -352,23 +362,23 @@ proptest! {
         let channels: Vec<Channel> =
             dialect.channels.iter().copied().cycle().skip(first_channel).take(dialect.channels.len()).collect();
         let mut history = vec![json!({"role": "user", "content": "task"})];
-        let mut planted: Vec<Planted> = Vec::new();
+        let mut injection: Vec<Injection> = Vec::new();
         let mut before: Option<String> = None;
         for (number, (turn, fragment)) in turns.iter().enumerate() {
-            let body = json!({"model": "m", "stream": true, dialect.list: &history}).to_string();
-            let chat = Chat::scan(dialect, body.as_bytes()).expect("a body");
-            let tail = tail(&chat, &planted, fragment.as_deref(), &channels);
+            let body = json!({"model": "m", "stream": true, dialect.messages_field: &history}).to_string();
+            let request = ParsedRequest::parse(dialect, body.as_bytes()).expect("a body");
+            let tail = inject_tail(&request, &injection, fragment.as_deref(), &channels);
             prop_assert!(tail.dropped.is_empty());
-            prop_assert_eq!(tail.planted.is_some(), fragment.is_some());
-            let edited = applied(&body, &tail.splices);
-            let again = Chat::scan(dialect, edited.as_bytes()).expect("a body");
+            prop_assert_eq!(tail.injection.is_some(), fragment.is_some());
+            let edited = applied(&body, &tail.edits);
+            let again = ParsedRequest::parse(dialect, edited.as_bytes()).expect("a body");
             let list = again.list.expect("a list").json().into_owned();
             if let Some(before) = &before {
                 let open = before.strip_suffix(']').expect("a list");
                 prop_assert!(list.starts_with(open), "{}\n{}", before, list);
             }
             before = Some(list);
-            planted.extend(tail.planted);
+            injection.extend(tail.injection);
             let (model, answers) = messages(dialect, number, turn);
             history.extend(model);
             history.extend(answers);

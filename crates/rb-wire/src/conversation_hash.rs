@@ -15,9 +15,9 @@ use crate::json::{Cursor, Malformed, Value};
 
 /// The hash of a conversation up to and including one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Link(pub u64);
+pub struct MessageHash(pub u64);
 
-impl fmt::Display for Link {
+impl fmt::Display for MessageHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
     }
@@ -46,10 +46,10 @@ pub(crate) struct Head {
 }
 
 /// The link behind a further message.
-pub(crate) fn link(before: Link, message: u64) -> Link {
+pub(crate) fn extend(before: MessageHash, message: u64) -> MessageHash {
     let mut digest = Digest(before.0);
     digest.add(message);
-    Link(digest.0)
+    MessageHash(digest.0)
 }
 
 /// What a block holds, in order.
@@ -62,7 +62,7 @@ pub(crate) fn message<'a>(
     scratch: &mut Members<'a>,
 ) -> Result<Head, Malformed> {
     let mut digest = Digest(0);
-    if !cursor.takes(b'{') {
+    if !cursor.eat(b'{') {
         // Only a text that stands for a message of the user is of any use; whatever else there is counts as it is.
         let value = cursor.value()?;
         digest.piece(b"role");
@@ -82,8 +82,8 @@ pub(crate) fn message<'a>(
         let value = cursor.value()?;
         match key {
             b"cache_control" => continue,
-            b"role" => speaker = value.inside(),
-            b"type" => kind = value.inside(),
+            b"role" => speaker = value.raw_str(),
+            b"type" => kind = value.raw_str(),
             _ => {}
         }
         // An item without a type is a message.
@@ -92,12 +92,12 @@ pub(crate) fn message<'a>(
             digest.piece(value.bytes());
         }
     }
-    let is_reference = kind == REFERENCE;
+    let is_reference = kind == ITEM_REFERENCE;
     Ok(Head { role: role(speaker, kind), hash: digest.0, is_reference })
 }
 
 /// An item that stands for one that the provider keeps.
-pub(crate) const REFERENCE: &[u8] = b"item_reference";
+pub(crate) const ITEM_REFERENCE: &[u8] = b"item_reference";
 
 fn role(speaker: &[u8], kind: &[u8]) -> Role {
     match speaker {
@@ -107,7 +107,7 @@ fn role(speaker: &[u8], kind: &[u8]) -> Role {
         b"tool" | b"function" => Role::Tool,
         _ if kind.ends_with(b"_output") || kind == b"mcp_approval_response" => Role::Tool,
         _ if kind.ends_with(b"_call") || kind.starts_with(b"mcp_") => Role::Assistant,
-        _ if kind == b"reasoning" || kind == REFERENCE => Role::Assistant,
+        _ if kind == b"reasoning" || kind == ITEM_REFERENCE => Role::Assistant,
         _ => Role::Other,
     }
 }
@@ -117,14 +117,14 @@ fn content<'a>(
     members: &mut Members<'a>,
     digest: &mut Digest,
 ) -> Result<(), Malformed> {
-    if !cursor.takes(b'[') {
+    if !cursor.eat(b'[') {
         digest.text(cursor.value()?);
         return Ok(());
     }
     let mut is_first = true;
     while cursor.item(is_first)? {
         is_first = false;
-        if cursor.takes(b'{') {
+        if cursor.eat(b'{') {
             members.clear();
             while let Some(key) = cursor.key(members.is_empty())? {
                 members.push((key, cursor.value()?));
@@ -169,7 +169,7 @@ fn bare_text<'a>(members: &[(&[u8], Value<'a>)]) -> Option<Value<'a>> {
     let mut text = None;
     for (key, value) in members {
         match *key {
-            b"type" if value.inside() == b"text" => {}
+            b"type" if value.raw_str() == b"text" => {}
             b"text" if value.is_string() => text = Some(*value),
             b"cache_control" => {}
             _ => return None,
@@ -222,7 +222,7 @@ pub enum Continuity {
 
 impl Continuity {
     /// Compares the links of the last request with those of this one.
-    pub fn between(known: &[Link], now: &[Link]) -> Self {
+    pub fn between(known: &[MessageHash], now: &[MessageHash]) -> Self {
         let same = known.iter().zip(now).take_while(|(then, now)| then == now).count();
         match (known.len(), now.len()) {
             (0, _) => Self::First,
@@ -296,10 +296,10 @@ mod tests {
     #[test]
     fn links_stay_what_they_were() {
         // Links are stored: a change here makes every running conversation a stranger.
-        let first = link(Link::default(), hash(r#"{"role":"user","content":"hello"}"#));
-        let second = link(first, hash(r#"{"role":"assistant","content":"hi"}"#));
+        let first = extend(MessageHash::default(), hash(r#"{"role":"user","content":"hello"}"#));
+        let second = extend(first, hash(r#"{"role":"assistant","content":"hi"}"#));
         assert_eq!(
-            [first, second].map(|link| link.to_string()),
+            [first, second].map(|hash| hash.to_string()),
             ["71b959965436acde", "ee8e0280b2c74176"]
         );
     }
@@ -318,8 +318,9 @@ mod tests {
             (&[1], &[2, 3], Compacted),
         ];
         for (known, now, expected) in cases {
-            let links = |numbers: &[u64]| numbers.iter().copied().map(Link).collect::<Vec<_>>();
-            assert_eq!(Continuity::between(&links(known), &links(now)), expected);
+            let hashes =
+                |numbers: &[u64]| numbers.iter().copied().map(MessageHash).collect::<Vec<_>>();
+            assert_eq!(Continuity::between(&hashes(known), &hashes(now)), expected);
         }
     }
 }

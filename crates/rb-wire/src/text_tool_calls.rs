@@ -3,11 +3,11 @@
 //! Known are ReAct (`Action:` and `Action Input:`), commands between fences, the code of smolagents, and the list of calls
 //! that it writes behind. An answer is known by how it begins; without one, a text is a text.
 
-use crate::transcripts::fenced::all_fenced;
+use crate::code_fences::all_fenced;
 
 /// A call in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Spoken {
+pub(crate) struct TextToolCall {
     /// What stands before it.
     pub(crate) thought: String,
     pub(crate) tool: String,
@@ -18,7 +18,7 @@ pub(crate) struct Spoken {
 pub(crate) const COMMAND_FENCES: [&str; 3] = ["bash", "sh", "mswea_bash_command"];
 
 /// What came back from a call, and whether it says that the call failed; `None` for the words of a person.
-pub(crate) fn answer(text: &str) -> Option<(&str, bool)> {
+pub(crate) fn result(text: &str) -> Option<(&str, bool)> {
     if let Some(rest) = text.strip_prefix("Observation:") {
         return Some((rest.trim(), false));
     }
@@ -34,7 +34,7 @@ pub(crate) fn return_code(text: &str) -> Option<(&str, &str)> {
 }
 
 /// The call in what the model said.
-pub(crate) fn call(text: &str) -> Option<Spoken> {
+pub(crate) fn parse(text: &str) -> Option<TextToolCall> {
     // The list is written by the harness, with an id that is new each time; the code before it is the model's own.
     let (said, listed) = match text.split_once("\nCalling tools:") {
         Some((said, listed)) => (said, Some(listed)),
@@ -45,37 +45,37 @@ pub(crate) fn call(text: &str) -> Option<Spoken> {
         let name = between(listed, "'name': '", "'")?;
         let (_, input) = listed.split_once("'arguments': ")?;
         let input = input.trim_end().trim_end_matches(']').strip_suffix("}}").unwrap_or(input);
-        Some(spoken(said, name, input))
+        Some(parsed(said, name, input))
     })
 }
 
-fn react(text: &str) -> Option<Spoken> {
+fn react(text: &str) -> Option<TextToolCall> {
     let (thought, rest) = text.split_once("Action:")?;
     let (tool, input) = rest.split_once("Action Input:").unwrap_or((rest, ""));
     let tool = tool.lines().next().unwrap_or_default().trim();
     let begins_line = thought.is_empty() || thought.ends_with('\n');
-    (begins_line && !tool.is_empty()).then(|| spoken(thought, tool, input.trim()))
+    (begins_line && !tool.is_empty()).then(|| parsed(thought, tool, input.trim()))
 }
 
-fn code(text: &str) -> Option<Spoken> {
+fn code(text: &str) -> Option<TextToolCall> {
     let (thought, rest) = text.split_once("<code>")?;
     let (code, _) = rest.split_once("</code>").unwrap_or((rest, ""));
-    Some(spoken(thought, "python", code.trim()))
+    Some(parsed(thought, "python", code.trim()))
 }
 
-fn commands(text: &str) -> Option<Spoken> {
+fn commands(text: &str) -> Option<TextToolCall> {
     let found = all_fenced(text).find_map(|found| match found.language {
         language if COMMAND_FENCES.contains(&language) => Some((found, "bash")),
         "python" | "py" => Some((found, "python")),
         _ => None,
     });
-    found.map(|(found, tool)| spoken(found.before, tool, found.code))
+    found.map(|(found, tool)| parsed(found.before, tool, found.code))
 }
 
-fn spoken(thought: &str, tool: &str, input: &str) -> Spoken {
+fn parsed(thought: &str, tool: &str, input: &str) -> TextToolCall {
     let thought = thought.trim();
     let bare = ["Thought:", "THOUGHT:"].iter().find_map(|name| thought.strip_prefix(name));
-    Spoken {
+    TextToolCall {
         thought: bare.unwrap_or(thought).trim().to_owned(),
         tool: tool.to_owned(),
         input: input.to_owned(),

@@ -1,7 +1,8 @@
-//! One recorded run, whatever format it came in.
+//! Runs, steps and token counts: the output of dialects and importers.
 
 use std::borrow::Cow;
 
+use rb_engine::policy::token_budget::Usage;
 use rb_engine::step::{Input, Step};
 
 /// A recorded run. Its texts are borrowed from the transcript where that is possible.
@@ -30,7 +31,7 @@ pub struct Run<'a> {
     /// When it ended, or the last that is known of it.
     pub ended_ms: Option<u64>,
     /// The tokens of the whole run.
-    pub usage: Usage,
+    pub usage: RecordedUsage,
     /// What the whole run cost, in US dollars.
     pub cost_usd: Option<f64>,
     /// Whatever the source knows about the run beyond this, as raw JSON.
@@ -41,7 +42,7 @@ pub struct Run<'a> {
 
 /// Tokens, as far as the source counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Usage {
+pub struct RecordedUsage {
     /// All that went in, cached tokens among them.
     pub input_tokens: Option<u64>,
     /// All that came out, reasoning among it.
@@ -52,7 +53,7 @@ pub struct Usage {
     pub cache_write_tokens: Option<u64>,
 }
 
-impl Usage {
+impl RecordedUsage {
     /// Whether nothing is known.
     pub fn is_unknown(&self) -> bool {
         *self == Self::default()
@@ -71,6 +72,43 @@ impl Usage {
             cache_read_tokens: sum(self.cache_read_tokens, other.cache_read_tokens),
             cache_write_tokens: sum(self.cache_write_tokens, other.cache_write_tokens),
         }
+    }
+}
+
+/// Tokens of one answer. The four kinds do not overlap; only `cache_write_hour` is a part of `cache_write`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TokenUsage {
+    /// Read at the full price.
+    pub uncached_input: u64,
+    /// Read from the provider's cache.
+    pub cache_read: u64,
+    /// Read and written to the provider's cache.
+    pub cache_write: u64,
+    /// The part of `cache_write` that is kept for an hour, which costs more.
+    pub cache_write_hour: u64,
+    /// Written by the model, reasoning included.
+    pub output: u64,
+}
+
+impl TokenUsage {
+    /// Everything that was read.
+    pub fn input(&self) -> u64 {
+        self.uncached_input.saturating_add(self.cache_read).saturating_add(self.cache_write)
+    }
+
+    /// The share of what was read that came from the cache; `None` if nothing was read.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a share of a token count needs no more than 52 bits"
+    )]
+    pub fn cache_read_share(&self) -> Option<f64> {
+        let input = self.input();
+        (input > 0).then(|| self.cache_read as f64 / input as f64)
+    }
+
+    /// As the engine counts.
+    pub fn usage(&self) -> Usage {
+        Usage { cache_read: self.cache_read, ..Usage::new(self.input(), self.output) }
     }
 }
 
@@ -96,7 +134,7 @@ pub struct RunStep<'a> {
     /// The model of this step, where the source says it of each.
     pub model: Option<Cow<'a, str>>,
     /// The tokens of the model call. Of several steps of one call, the first has them all.
-    pub usage: Usage,
+    pub usage: RecordedUsage,
     /// What the model call cost, in US dollars; as with the tokens.
     pub cost_usd: Option<f64>,
 }
@@ -130,7 +168,7 @@ impl RunStep<'_> {
 
 type Text<'a> = Cow<'a, str>;
 
-pub(super) fn owned(text: Text<'_>) -> Text<'static> {
+pub(crate) fn owned(text: Text<'_>) -> Text<'static> {
     Cow::Owned(text.into_owned())
 }
 

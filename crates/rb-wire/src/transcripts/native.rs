@@ -19,9 +19,10 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::value::RawValue;
 
 use self::step::StepSeed;
-use super::glance::Glance;
-use super::scan::Json;
-use super::{Complaint, Found, Importer, Run, RunStep, Trouble, Unit, Usage, json};
+use super::lazy_json::Json;
+use super::sniff::FilePreview;
+use super::{Diagnostic, DiagnosticKind, Imported, Importer, Unit, json};
+use crate::model::{RecordedUsage, Run, RunStep};
 
 /// A step of a run.
 mod step;
@@ -36,22 +37,22 @@ pub(super) const IMPORTER: Importer = Importer {
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-fn sniff(glance: &Glance<'_>) -> bool {
-    !glance.is_list() && glance.has(&["steps"])
+fn sniff(preview: &FilePreview<'_>) -> bool {
+    !preview.is_list() && preview.has(&["steps"])
 }
 
-fn parse(input: &[u8]) -> Found<'_> {
-    let mut found = Found::default();
+fn parse(input: &[u8]) -> Imported<'_> {
+    let mut found = Imported::default();
     for (line, number) in input.split(|byte| *byte == b'\n').zip(1_u64..) {
-        let (run, troubles) = parse_line(line);
+        let (run, kinds) = parse_line(line);
         found.0.extend(run);
-        found.1.extend(troubles.into_iter().map(|trouble| Complaint { line: number, trouble }));
+        found.1.extend(kinds.into_iter().map(|kind| Diagnostic { line: number, kind }));
     }
     found
 }
 
 /// Reads one line. A blank line is no run and no trouble.
-pub fn parse_line(line: &[u8]) -> (Option<Run<'_>>, Vec<Trouble>) {
+pub fn parse_line(line: &[u8]) -> (Option<Run<'_>>, Vec<DiagnosticKind>) {
     let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii();
     if line.is_empty() {
         return (None, Vec::new());
@@ -59,50 +60,52 @@ pub fn parse_line(line: &[u8]) -> (Option<Run<'_>>, Vec<Trouble>) {
     if let Ok(text) = std::str::from_utf8(line) {
         return parse_text(text);
     }
-    let (run, mut troubles) = parse_text(&String::from_utf8_lossy(line)).into_owned();
-    if !troubles.contains(&Trouble::NotUnicode) {
-        troubles.push(Trouble::NotUnicode);
+    let (run, mut kinds) = parse_text(&String::from_utf8_lossy(line)).into_owned();
+    if !kinds.contains(&DiagnosticKind::NotUnicode) {
+        kinds.push(DiagnosticKind::NotUnicode);
     }
-    (run, troubles)
+    (run, kinds)
 }
 
 trait IntoOwned {
-    fn into_owned(self) -> (Option<Run<'static>>, Vec<Trouble>);
+    fn into_owned(self) -> (Option<Run<'static>>, Vec<DiagnosticKind>);
 }
 
-impl IntoOwned for (Option<Run<'_>>, Vec<Trouble>) {
-    fn into_owned(self) -> (Option<Run<'static>>, Vec<Trouble>) {
+impl IntoOwned for (Option<Run<'_>>, Vec<DiagnosticKind>) {
+    fn into_owned(self) -> (Option<Run<'static>>, Vec<DiagnosticKind>) {
         (self.0.map(Run::into_owned), self.1)
     }
 }
 
-fn parse_text(line: &str) -> (Option<Run<'_>>, Vec<Trouble>) {
+fn parse_text(line: &str) -> (Option<Run<'_>>, Vec<DiagnosticKind>) {
     let error = match read(line) {
         Ok(fields) => return fields.check(),
         Err(error) => error,
     };
-    if let Some(mended) = json::without_nan(line)
-        && let Ok(fields) = read(&mended)
+    if let Some(repaired) = json::without_nan(line)
+        && let Ok(fields) = read(&repaired)
     {
-        let (run, mut troubles) = fields.check().into_owned();
-        troubles.push(Trouble::NotANumber);
-        return (run, troubles);
+        let (run, mut kinds) = fields.check().into_owned();
+        kinds.push(DiagnosticKind::NotANumber);
+        return (run, kinds);
     }
     if let Some(closed) = error.is_eof().then(|| closed(line)).flatten()
         && let Ok(fields) = read(&closed)
     {
-        let (run, mut troubles) = fields.check().into_owned();
-        troubles.push(Trouble::CutOff);
-        return (run, troubles);
+        let (run, mut kinds) = fields.check().into_owned();
+        kinds.push(DiagnosticKind::CutOff);
+        return (run, kinds);
     }
-    let trouble = match line.as_bytes().first() {
-        Some(b'[' | b'"' | b'-' | b'0'..=b'9') => Trouble::NotAnObject { found: json::kind(line) },
+    let kind = match line.as_bytes().first() {
+        Some(b'[' | b'"' | b'-' | b'0'..=b'9') => {
+            DiagnosticKind::NotAnObject { found: json::kind(line) }
+        }
         _ if matches!(line, "null" | "true" | "false") => {
-            Trouble::NotAnObject { found: json::kind(line) }
+            DiagnosticKind::NotAnObject { found: json::kind(line) }
         }
         _ => not_json(&error),
     };
-    (None, vec![trouble])
+    (None, vec![kind])
 }
 
 /// A run that is cut off among its steps, ended behind the last step that is whole.
@@ -116,11 +119,11 @@ fn closed(line: &str) -> Option<String> {
     Some(format!("{}]}}", line.get(..end)?))
 }
 
-fn not_json(error: &serde_json::Error) -> Trouble {
+fn not_json(error: &serde_json::Error) -> DiagnosticKind {
     let message = error.to_string();
     // The parser counts lines too; here there is only one.
     let detail = message.rsplit_once(" at line ").map_or(message.as_str(), |(detail, _)| detail);
-    Trouble::NotJson { detail: detail.to_owned(), column: error.column() }
+    DiagnosticKind::NotJson { detail: detail.to_owned(), column: error.column() }
 }
 
 fn read(line: &str) -> serde_json::Result<RunFields<'_>> {
@@ -164,36 +167,36 @@ enum Steps<'a> {
         steps: Vec<RunStep<'a>>,
         not_objects: usize,
         first_not_object: usize,
-        mended: bool,
+        repaired: bool,
     },
 }
 
 impl<'a> RunFields<'a> {
-    fn check(self) -> (Option<Run<'a>>, Vec<Trouble>) {
-        let mut troubles = Vec::new();
-        let (steps, mut mended) = match self.steps {
-            Steps::Absent => return (None, vec![Trouble::NoSteps]),
-            Steps::NotAList(found) => return (None, vec![Trouble::StepsNotAList { found }]),
-            Steps::List { steps, not_objects, first_not_object, mended } => {
+    fn check(self) -> (Option<Run<'a>>, Vec<DiagnosticKind>) {
+        let mut kinds = Vec::new();
+        let (steps, mut repaired) = match self.steps {
+            Steps::Absent => return (None, vec![DiagnosticKind::NoSteps]),
+            Steps::NotAList(found) => return (None, vec![DiagnosticKind::StepsNotAList { found }]),
+            Steps::List { steps, not_objects, first_not_object, repaired } => {
                 if not_objects > 0 {
                     let (first, count) = (first_not_object, not_objects);
-                    troubles.push(Trouble::StepsNotObjects { first, count });
+                    kinds.push(DiagnosticKind::StepsNotObjects { first, count });
                 }
-                (steps, mended)
+                (steps, repaired)
             }
         };
         let mut text = |value: Option<&'a RawValue>| {
-            json::text(value?, &mut mended).filter(|text| !text.is_empty())
+            json::text(value?, &mut repaired).filter(|text| !text.is_empty())
         };
         let (task, outcome) = (text(self.task), text(self.outcome));
         let (agent, model) = (text(self.agent), text(self.model));
         let more = self.more;
         let (session_id, parent_id) = (text(more.session_id), text(more.parent_id));
         let dataset = text(more.dataset);
-        let run_id = self.run_id.and_then(|id| json::text_or_number(id, &mut mended));
+        let run_id = self.run_id.and_then(|id| json::text_or_number(id, &mut repaired));
         let labels = self.labels.map(RawValue::get).filter(|labels| *labels != "null");
-        if mended {
-            troubles.push(Trouble::NotUnicode);
+        if repaired {
+            kinds.push(DiagnosticKind::NotUnicode);
         }
         let run = Run {
             run_id: run_id.filter(|id| !id.is_empty()),
@@ -211,7 +214,7 @@ impl<'a> RunFields<'a> {
             labels: labels.map(Cow::Borrowed),
             steps,
         };
-        (Some(run), troubles)
+        (Some(run), kinds)
     }
 }
 
@@ -223,12 +226,12 @@ fn number(value: &RawValue) -> Option<f64> {
     Json::new(value.get(), true).number()
 }
 
-fn usage(value: &RawValue) -> Usage {
+fn usage(value: &RawValue) -> RecordedUsage {
     let [input_tokens, output_tokens, cache_read_tokens, cache_write_tokens] =
         Json::new(value.get(), true)
             .fields(["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"])
             .map(|tokens| tokens.and_then(Json::count));
-    Usage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens }
+    RecordedUsage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens }
 }
 
 /// A key, compared as bytes: one that is not valid Unicode is a key we do not know.
@@ -322,10 +325,10 @@ impl<'de> Visitor<'de> for StepsSeed {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Steps<'de>, A::Error> {
-        let mut mended = false;
+        let mut repaired = false;
         let (mut not_objects, mut first_not_object) = (0, 0);
         let mut steps = Vec::new();
-        while let Some(step) = seq.next_element_seed(StepSeed { mended: &mut mended })? {
+        while let Some(step) = seq.next_element_seed(StepSeed { repaired: &mut repaired })? {
             if step.is_none() {
                 if not_objects == 0 {
                     first_not_object = steps.len();
@@ -335,7 +338,7 @@ impl<'de> Visitor<'de> for StepsSeed {
             // An empty step keeps the numbers of the others.
             steps.push(step.unwrap_or_default());
         }
-        Ok(Steps::List { steps, not_objects, first_not_object, mended })
+        Ok(Steps::List { steps, not_objects, first_not_object, repaired })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Steps<'de>, A::Error> {

@@ -2,40 +2,43 @@
 //!
 //! A text holds one JSON document, or several behind each other, or one a line. Each is checked for being
 //! JSON before anybody looks into it. One that is cut off or damaged is handed over as far as it goes. Where
-//! a known mend (see [`MENDS`]) makes a damaged text whole, the mended one is read instead.
+//! a known mend (see [`REPAIRS`]) makes a damaged text whole, the mended one is read instead.
 
 use memchr::{memchr, memchr_iter, memmem};
 use serde_json::value::RawValue;
 
-use super::scan::{Json, first_line};
-use super::{Complaint, Found, Run, Trouble, json};
+use super::lazy_json::{Json, first_line};
+use super::{Diagnostic, DiagnosticKind, Imported, json};
+use crate::model::Run;
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// What an importer is given, and where it puts what it finds.
-pub(super) struct Desk<'a> {
+pub(super) struct ImportContext<'a> {
     text: &'a str,
     /// What was found.
     pub(super) runs: Vec<Run<'a>>,
-    complaints: Vec<Complaint>,
+    diagnostics: Vec<Diagnostic>,
     /// A place and its line: the next complaint is mostly a little further on.
     counted: (usize, u64),
 }
 
 /// So many complaints about one text are kept; whoever has read those knows.
-const COMPLAINTS_MAX: usize = 1000;
+const MAX_DIAGNOSTICS: usize = 1000;
 
 /// An importer that reads JSON.
-pub(super) type Read = for<'a> fn(&mut Desk<'a>);
+pub(super) type Read = for<'a> fn(&mut ImportContext<'a>);
 
 /// A way to mend a text, and what is then said about it.
-type Mend = (fn(&str) -> Option<String>, Trouble);
+type Repair = (fn(&str) -> Option<String>, DiagnosticKind);
 
-const MENDS: [Mend; 2] =
-    [(json::without_nan, Trouble::NotANumber), (json::without_wrapped_lines, Trouble::Wrapped)];
+const REPAIRS: [Repair; 2] = [
+    (json::without_nan, DiagnosticKind::NotANumber),
+    (json::without_wrapped_lines, DiagnosticKind::Wrapped),
+];
 
 /// Runs an importer over bytes that may be anything.
-pub(super) fn import(input: &[u8], read: Read) -> Found<'_> {
+pub(super) fn import(input: &[u8], read: Read) -> Imported<'_> {
     let bytes = input.strip_prefix(BYTE_ORDER_MARK).unwrap_or(input);
     match std::str::from_utf8(bytes) {
         Ok(text) => import_text(text, read),
@@ -46,48 +49,51 @@ pub(super) fn import(input: &[u8], read: Read) -> Found<'_> {
         }
         Err(error) => {
             let line = line_at(&bytes[..error.valid_up_to()]);
-            let (runs, mut complaints) = import_text(&String::from_utf8_lossy(bytes), read).owned();
-            complaints.push(Complaint { line, trouble: Trouble::NotUnicode });
-            (runs, complaints)
+            let (runs, mut diagnostics) =
+                import_text(&String::from_utf8_lossy(bytes), read).owned();
+            diagnostics.push(Diagnostic { line, kind: DiagnosticKind::NotUnicode });
+            (runs, diagnostics)
         }
     }
 }
 
-fn import_text(text: &str, read: Read) -> Found<'_> {
+fn import_text(text: &str, read: Read) -> Imported<'_> {
     let found = import_as_it_is(text, read);
-    let Some(line) = found.1.iter().find(|complaint| is_damage(complaint)).map(|it| it.line) else {
+    let Some(line) = found.1.iter().find(|diagnostic| is_damage(diagnostic)).map(|it| it.line)
+    else {
         return found;
     };
-    for (mend, trouble) in MENDS {
-        let Some(mended) = mend(text) else { continue };
-        let (runs, mut complaints) = import_as_it_is(&mended, read).owned();
-        if !complaints.iter().any(is_damage) {
-            complaints.push(Complaint { line, trouble });
-            return (runs, complaints);
+    for (repair, kind) in REPAIRS {
+        let Some(repaired) = repair(text) else { continue };
+        let (runs, mut diagnostics) = import_as_it_is(&repaired, read).owned();
+        if !diagnostics.iter().any(is_damage) {
+            diagnostics.push(Diagnostic { line, kind });
+            return (runs, diagnostics);
         }
     }
     found
 }
 
-fn import_as_it_is(text: &str, read: Read) -> Found<'_> {
-    let mut desk = Desk { text, runs: Vec::new(), complaints: Vec::new(), counted: (0, 1) };
-    read(&mut desk);
-    desk.complain_about_lone_surrogates();
-    desk.complaints.sort_by_key(|complaint| complaint.line);
-    (desk.runs, desk.complaints)
+fn import_as_it_is(text: &str, read: Read) -> Imported<'_> {
+    let mut context =
+        ImportContext { text, runs: Vec::new(), diagnostics: Vec::new(), counted: (0, 1) };
+    read(&mut context);
+    context.report_lone_surrogates();
+    context.diagnostics.sort_by_key(|diagnostic| diagnostic.line);
+    (context.runs, context.diagnostics)
 }
 
-fn is_damage(complaint: &Complaint) -> bool {
-    matches!(complaint.trouble, Trouble::Damaged { .. } | Trouble::CutOff)
+fn is_damage(diagnostic: &Diagnostic) -> bool {
+    matches!(diagnostic.kind, DiagnosticKind::Damaged { .. } | DiagnosticKind::CutOff)
 }
 
 /// The same, borrowing nothing.
 trait Owned {
-    fn owned(self) -> Found<'static>;
+    fn owned(self) -> Imported<'static>;
 }
 
-impl Owned for Found<'_> {
-    fn owned(self) -> Found<'static> {
+impl Owned for Imported<'_> {
+    fn owned(self) -> Imported<'static> {
         (self.0.into_iter().map(Run::into_owned).collect(), self.1)
     }
 }
@@ -97,39 +103,39 @@ fn line_at(before: &[u8]) -> u64 {
     1 + u64::try_from(memchr_iter(b'\n', before).count()).unwrap_or(u64::MAX - 1)
 }
 
-impl<'a> Desk<'a> {
+impl<'a> ImportContext<'a> {
     /// Says what was wrong with a value of this text.
-    pub(super) fn complain(&mut self, about: Json<'_>, trouble: Trouble) {
+    pub(super) fn report(&mut self, about: Json<'_>, kind: DiagnosticKind) {
         let start = self.text.as_ptr().addr();
         let at = about.raw().as_ptr().addr().checked_sub(start).filter(|at| *at <= self.text.len());
-        self.complain_at(at.unwrap_or_default(), trouble);
+        self.report_at(at.unwrap_or_default(), kind);
     }
 
-    fn complain_at(&mut self, at: usize, trouble: Trouble) {
-        if self.complaints.len() >= COMPLAINTS_MAX {
+    fn report_at(&mut self, at: usize, kind: DiagnosticKind) {
+        if self.diagnostics.len() >= MAX_DIAGNOSTICS {
             return;
         }
         let (from, line) = if at >= self.counted.0 { self.counted } else { (0, 1) };
         let between = self.text.as_bytes().get(from..at).unwrap_or_default();
         self.counted = (at, line + line_at(between) - 1);
-        self.complaints.push(Complaint { line: self.counted.1, trouble });
+        self.diagnostics.push(Diagnostic { line: self.counted.1, kind });
     }
 
     /// Says what stood where objects were expected, once for all of them.
-    pub(super) fn complain_about_others(&mut self, others: &[Json<'_>]) {
+    pub(super) fn report_non_objects(&mut self, others: &[Json<'_>]) {
         if let Some(first) = others.first() {
-            let trouble = Trouble::NotRecords { found: first.kind(), count: others.len() };
-            self.complain(*first, trouble);
+            let kind = DiagnosticKind::NotRecords { found: first.kind(), count: others.len() };
+            self.report(*first, kind);
         }
     }
 
     /// Looks for them only where there are halves at all, which is hardly ever.
-    fn complain_about_lone_surrogates(&mut self) {
+    fn report_lone_surrogates(&mut self) {
         let bytes = self.text.as_bytes();
         let is_likely =
             [&b"\\ud"[..], b"\\uD"].iter().any(|half| memmem::find(bytes, half).is_some());
         if is_likely && let Some(at) = json::lone_surrogate(self.text) {
-            self.complain_at(at, Trouble::NotUnicode);
+            self.report_at(at, DiagnosticKind::NotUnicode);
         }
     }
 
@@ -153,7 +159,7 @@ impl<'a> Desk<'a> {
                 }
             }
         }
-        self.complain_about_others(&others);
+        self.report_non_objects(&others);
         records
     }
 
@@ -210,15 +216,15 @@ impl<'a> Desk<'a> {
             let text = if begins_anew { line } else { rest };
             documents.push(Json::new(text, false));
             if begins_anew {
-                self.complain_at(at, damage(error, line.len()));
+                self.report_at(at, damage(error, line.len()));
             } else {
-                self.complain_at(at + text.len(), Trouble::CutOff);
+                self.report_at(at + text.len(), DiagnosticKind::CutOff);
             }
             return (text.len(), true);
         }
         let good = offset(rest, error);
         let text = &rest[..good];
-        self.complain_at(at + good, damage(error, error.column()));
+        self.report_at(at + good, damage(error, error.column()));
         if Json::first(text).is_some_and(|value| value.is_object() || value.is_list()) {
             documents.push(Json::new(text, false));
         }
@@ -247,10 +253,10 @@ pub(super) fn is_whole(line: &str) -> bool {
     serde_json::from_str::<&RawValue>(line).is_ok()
 }
 
-fn damage(error: &serde_json::Error, column: usize) -> Trouble {
+fn damage(error: &serde_json::Error, column: usize) -> DiagnosticKind {
     let message = error.to_string();
     let detail = message.rsplit_once(" at line ").map_or(message.as_str(), |(detail, _)| detail);
-    Trouble::Damaged { detail: detail.to_owned(), column }
+    DiagnosticKind::Damaged { detail: detail.to_owned(), column }
 }
 
 /// Up to where the text is JSON: the parser counts lines and columns, and its column is just behind.
@@ -275,14 +281,15 @@ mod tests {
 
     /// The documents, `…` behind those that are not whole, and the complaints.
     fn told(text: &str) -> (Vec<String>, Vec<String>) {
-        let mut desk = Desk { text, runs: Vec::new(), complaints: Vec::new(), counted: (0, 1) };
-        let documents = desk.documents();
+        let mut context =
+            ImportContext { text, runs: Vec::new(), diagnostics: Vec::new(), counted: (0, 1) };
+        let documents = context.documents();
         let shown = |document: &Json<'_>| {
             let cut = if is_whole(document.raw()) { "" } else { "…" };
             format!("{}{cut}", document.raw().trim_end())
         };
-        let complaints = desk.complaints.iter().map(ToString::to_string).collect();
-        (documents.iter().map(shown).collect(), complaints)
+        let diagnostics = context.diagnostics.iter().map(ToString::to_string).collect();
+        (documents.iter().map(shown).collect(), diagnostics)
     }
 
     #[test]
@@ -307,10 +314,10 @@ mod tests {
             ("{\"a\": 1, oops}\n{}", &["{\"a\": 1,…", "{}"], 1),
             ("{\n\"a\": 1,\noops}\n{}", &["{\n\"a\": 1,…", "{}"], 1),
         ];
-        for (text, documents, complaints) in cases {
+        for (text, documents, diagnostics) in cases {
             let (seen, said) = told(text);
             assert_eq!(seen, documents, "{text:?} {said:?}");
-            assert_eq!(said.len(), complaints, "{text:?} {said:?}");
+            assert_eq!(said.len(), diagnostics, "{text:?} {said:?}");
         }
     }
 
