@@ -1,4 +1,4 @@
-//! Programs from npm for the tests: one folder under `target/`, made once for what is asked for.
+//! npm packages for the tests: one folder under `target/` per list of packages, installed once.
 
 use std::path::PathBuf;
 
@@ -7,19 +7,19 @@ use anyhow::{Context as _, Result, bail};
 use crate::python::apt;
 use crate::shell;
 
-/// A folder with programs from npm.
+/// A folder of npm packages.
 pub(crate) struct Programs {
-    /// Names the folder.
+    /// Name of the folder.
     pub(crate) name: &'static str,
-    /// A file with one package a line, from the root of the checkout.
+    /// File with one package per line, relative to the root.
     pub(crate) packages: &'static str,
 }
 
-/// Written last, so that a folder half made is made again.
+/// Written last; a folder without it is incomplete and installed again.
 const STAMP: &str = "installed.txt";
 
 impl Programs {
-    /// Installs what is missing, and gives the folder in which the programs lie.
+    /// Installs the packages if needed and returns the folder of their executables.
     pub(crate) fn install(&self) -> Result<PathBuf> {
         let list = std::fs::read_to_string(shell::root()?.join(self.packages));
         let wanted = list.context(self.packages)?;
@@ -31,18 +31,14 @@ impl Programs {
         ensure_npm()?;
         if folder.exists() {
             std::fs::remove_dir_all(&folder)
-                .with_context(|| format!("cannot renew {}", folder.display()))?;
+                .with_context(|| format!("cannot delete: {}", folder.display()))?;
         }
         std::fs::create_dir_all(&folder)?;
         let packages = wanted.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
         let mut install = shell::program("npm")?;
         install.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]);
         shell::read(install.arg(&folder).args(packages)).with_context(|| {
-            format!(
-                "{} could not be installed. It comes from npm, so this needs the network once; run the command again \
-                 when there is one",
-                self.packages
-            )
+            format!("npm install failed: {}; the first run needs network access", self.packages)
         })?;
         std::fs::write(folder.join(STAMP), wanted)?;
         Ok(programs)
@@ -50,14 +46,13 @@ impl Programs {
 }
 
 fn ensure_npm() -> Result<()> {
-    let is_there =
-        || shell::program("npm").is_ok_and(|mut npm| shell::succeeds(npm.arg("--version")));
-    if is_there() {
+    let works = || shell::program("npm").is_ok_and(|mut npm| shell::succeeds(npm.arg("--version")));
+    if works() {
         return Ok(());
     }
     apt(&["nodejs", "npm"])?;
-    if !is_there() {
-        bail!("npm is installed, but `npm --version` still fails");
+    if !works() {
+        bail!("npm does not work: `npm --version` fails; install nodejs and npm");
     }
     Ok(())
 }

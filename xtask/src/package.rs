@@ -1,4 +1,4 @@
-//! The Python package: built as a wheel, installed where its tests run, and checked with the tools its users have.
+//! The Python package: built as a wheel, installed into the test environment, linted, type-checked and tested.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,15 +6,15 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 
 use crate::python::Environment;
-use crate::{out, shell, tools};
+use crate::{binary, shell, tools};
 
-/// The frameworks the package is for, at the versions it is tested with, and the tools that check it.
+/// The supported frameworks at their tested versions, and the linters.
 const ENVIRONMENT: Environment =
     Environment { name: "package", requirements: "python/requirements.txt", pip: &[] };
 
 const STUBS: &str = "python/reasonblocks/_engine.pyi";
 
-/// Everything that must hold of the package.
+/// The stage `python` of `cargo xtask test`.
 pub(crate) fn check() -> Result<()> {
     let python = ENVIRONMENT.install()?;
     install(&python, &wheel(&[])?, &[])?;
@@ -28,7 +28,7 @@ pub(crate) fn check() -> Result<()> {
     shell::run(&mut pytest)
 }
 
-/// What `bench python` runs: the package as people install it, beside the public one.
+/// `cargo xtask bench python`: the published wheel beside the public package.
 pub(crate) fn bench() -> Result<()> {
     let python = ENVIRONMENT.install()?;
     let ours = folder("site")?;
@@ -40,42 +40,35 @@ pub(crate) fn bench() -> Result<()> {
     shell::run(bench.env("PYTHONDONTWRITEBYTECODE", "1"))
 }
 
-/// What the tests may ask: the public packages, and a server if there is one.
+/// Passes the public packages and the `rb` executable to the tests.
 fn environment(tests: &mut Command) -> Result<()> {
     tests.env("PYTHONDONTWRITEBYTECODE", "1");
     tests.env("RB_REFERENCE_PYTHON", tools::REFERENCE.install()?);
     tests.env("RB_PUBLIC_SDK", public()?);
-    let rb = tools::rb()?;
-    if shell::succeeds(shell::program(&rb)?.args(["serve", "--help"])) {
-        tests.env("RB_BIN", rb);
-    } else {
-        out::say("    without the tests against a server: this `rb` has none");
-    }
+    tests.env("RB_BIN", tools::rb()?);
     Ok(())
 }
 
-/// Where the public package is, so that a Python with the frameworks can import it.
+/// The folder from which the public package can be imported.
 fn public() -> Result<PathBuf> {
-    let mut ask = shell::program(tools::PUBLIC.install()?)?;
+    let mut python = shell::program(tools::PUBLIC.install()?)?;
     let path =
-        shell::read(ask.args(["-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]))?;
+        shell::read(python.args(["-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]))?;
     Ok(PathBuf::from(path.trim()))
 }
 
-/// The wheel as it is published: the compiler lays out the code after what `python/bench/train.py` made it do.
+/// Builds the published wheel with profile-guided optimisation; `python/bench/train.py` is the training load.
 pub(crate) fn published() -> Result<PathBuf> {
     ENVIRONMENT.install()?;
-    // It holds `llvm-profdata`, which brings the profiles together.
-    let mut tools = shell::program("rustup")?;
-    shell::run(tools.args(["component", "add", "llvm-tools"]))?;
+    binary::install_llvm_tools()?;
     wheel(&["--profile", "wheel", "--pgo"])
 }
 
 fn wheel(options: &[&str]) -> Result<PathBuf> {
     let wheels = folder("wheels")?;
-    let _ = std::fs::remove_dir_all(&wheels); // wheels of earlier builds, if there are any
+    let _ = std::fs::remove_dir_all(&wheels); // missing in the first build
     let mut build = maturin(&["build", "--quiet", "--out"])?;
-    shell::run(build.arg(&wheels).args(options)).context("the package could not be built")?;
+    shell::run(build.arg(&wheels).args(options)).context("maturin build failed")?;
     let made = std::fs::read_dir(&wheels)?.next().context("maturin built no wheel")??;
     Ok(made.path())
 }
@@ -87,14 +80,14 @@ fn install(python: &Path, wheel: &Path, options: &[&str]) -> Result<()> {
     shell::read(install.arg(wheel)).map(drop)
 }
 
-/// The types of the compiled part are written from the Rust; what is kept in the package must be what is written now.
+/// Compares the committed type stubs with those generated from the Rust code.
 fn stubs() -> Result<()> {
     let fresh = folder("stubs")?;
     shell::run(maturin(&["generate-stubs", "--quiet", "--out"])?.arg(&fresh))?;
     let fresh = fresh.join("reasonblocks").join("_engine.pyi");
     let kept = shell::root()?.join(STUBS);
     if std::fs::read_to_string(&fresh)? != std::fs::read_to_string(&kept).unwrap_or_default() {
-        bail!("{STUBS} is stale; copy {} over it", fresh.display());
+        bail!("stale file: {STUBS}; copy {} over it", fresh.display());
     }
     Ok(())
 }
@@ -105,7 +98,7 @@ fn maturin(args: &[&str]) -> Result<Command> {
     Ok(maturin)
 }
 
-/// A tool that finds its settings in the folder of the package.
+/// A tool that runs in the folder of the package, where its configuration is.
 fn tool(name: &str) -> Result<Command> {
     let mut tool = ENVIRONMENT.module(name)?;
     tool.current_dir(shell::root()?.join("python"));

@@ -1,4 +1,4 @@
-//! Everything that must pass before a change lands, stage by stage. A failing stage does not stop the others.
+//! The stages of `cargo xtask test`. A failing stage does not stop the others.
 
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -6,9 +6,9 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail};
 
 use crate::python::Environment;
-use crate::{generate, out, package, shell, tidy, tools};
+use crate::{out, package, shell, tidy, tools};
 
-/// Exact inputs and outputs beside the checkout, where there are any. The tests pass without.
+/// Optional test vectors beside the checkout.
 const VECTORS: &str = "../shared/contract-vectors.json";
 
 struct Stage {
@@ -17,26 +17,29 @@ struct Stage {
     run: fn() -> Result<()>,
 }
 
-const STAGES: [Stage; 15] = [
-    Stage { name: "tools", about: "what the tests need", run: tools_stage },
+const STAGES: [Stage; 14] = [
+    Stage { name: "tools", about: "programs for the tests", run: tools_stage },
     Stage { name: "fmt", about: "formatting", run: || cargo(&["fmt", "--all", "--", "--check"]) },
     Stage { name: "clippy", about: "lints", run: clippy },
     Stage { name: "tests", about: "all tests", run: tests },
     Stage { name: "python", about: "the Python package", run: package::check },
     Stage { name: "sdk", about: "the public SDKs against a running server", run: sdk },
-    Stage { name: "schema", about: "requests from the OpenAPI document, and kills", run: schema },
-    Stage { name: "nodes", about: "three nodes on one PostgreSQL, and kills", run: nodes },
+    Stage {
+        name: "schema",
+        about: "requests from the OpenAPI document, and killed servers",
+        run: schema,
+    },
+    Stage { name: "nodes", about: "three nodes on one PostgreSQL, and killed nodes", run: nodes },
     Stage {
         name: "clients",
         about: "real clients through the gateway, OpenTelemetry's SDK, and a real terminal",
         run: clients,
     },
-    Stage { name: "dashboard", about: "the pages in a real browser", run: dashboard },
-    Stage { name: "deploy", about: "the files in deploy/, by their own programs", run: deploy },
-    Stage { name: "tidy", about: "house rules", run: || verdict(&tidy::problems()?) },
-    Stage { name: "gen", about: "generated pages", run: || verdict(&generate::stale()?) },
+    Stage { name: "dashboard", about: "the dashboard in a real browser", run: dashboard },
+    Stage { name: "deploy", about: "validation of the files in deploy/", run: deploy },
+    Stage { name: "tidy", about: "project rules", run: || none(&tidy::problems()?) },
     Stage { name: "docs", about: "documentation of the code", run: docs },
-    Stage { name: "hygiene", about: "licences and sources", run: || verdict(&tidy::hygiene()?) },
+    Stage { name: "hygiene", about: "licences and sources", run: || none(&tidy::hygiene()?) },
 ];
 
 /// Runs the named stages, or all of them.
@@ -44,34 +47,34 @@ pub(crate) fn run(names: &[&str]) -> Result<ExitCode> {
     if let Some(unknown) = names.iter().find(|name| STAGES.iter().all(|stage| stage.name != **name))
     {
         let known: Vec<&str> = STAGES.iter().map(|stage| stage.name).collect();
-        bail!("`{unknown}` is no stage; there are {}", known.join(", "));
+        bail!("unknown stage: `{unknown}`; use {}", known.join(", "));
     }
     let chosen = |stage: &&Stage| names.is_empty() || names.contains(&stage.name);
-    let begun = Instant::now();
+    let started = Instant::now();
     let (mut passed, mut failed) = (Vec::new(), Vec::new());
     for stage in STAGES.iter().filter(chosen) {
-        out::say(&format!("==> {}: {}", stage.name, stage.about));
-        let stage_begun = Instant::now();
+        out::line(&format!("==> {}: {}", stage.name, stage.about));
+        let stage_started = Instant::now();
         let result = (stage.run)();
-        let time = out::seconds(stage_begun.elapsed());
+        let time = out::seconds(stage_started.elapsed());
         match result {
             Ok(()) => {
-                out::say(&format!("    {} passed in {time}", stage.name));
+                out::line(&format!("    {} passed in {time}", stage.name));
                 passed.push(stage.name);
             }
             Err(error) => {
-                out::say(&format!("    {} FAILED in {time}: {error:#}", stage.name));
+                out::line(&format!("    {} FAILED in {time}: {error:#}", stage.name));
                 failed.push(stage.name);
             }
         }
     }
-    let time = out::seconds(begun.elapsed());
+    let time = out::seconds(started.elapsed());
     if failed.is_empty() {
-        out::say(&format!("xtask test: passed in {time} ({})", passed.join(", ")));
+        out::line(&format!("xtask test: passed in {time} ({})", passed.join(", ")));
         return Ok(ExitCode::SUCCESS);
     }
     let again = format!("cargo xtask test {}", failed.join(" "));
-    out::say(&format!("xtask test: FAILED in {time}: {} (again: `{again}`)", failed.join(", ")));
+    out::line(&format!("xtask test: FAILED in {time}: {} (again: `{again}`)", failed.join(", ")));
     Ok(ExitCode::FAILURE)
 }
 
@@ -91,15 +94,17 @@ fn clippy() -> Result<()> {
 
 fn tests() -> Result<()> {
     let mut tests = shell::cargo(&["test", "--workspace", "--no-fail-fast"])?;
-    // Snapshots are looked at and accepted by hand, never written by a test run.
+    // Snapshots are reviewed and accepted by hand.
     tests.env("INSTA_UPDATE", "no");
-    // With this, a machine without PostgreSQL fails the tests that need it instead of leaving them out.
+    // Without this, tests that need PostgreSQL are skipped where it is missing.
     tests.env("RB_TEST_POSTGRES", "1");
     match tools::REFERENCE.python() {
         Some(python) => {
             tests.env("RB_REFERENCE_PYTHON", python);
         }
-        None => out::say("    without the reference package: `cargo xtask test tools` installs it"),
+        None => out::line(
+            "    skipped: tests against the reference package; `cargo xtask test tools` installs it",
+        ),
     }
     let vectors = shell::root()?.join(VECTORS);
     if vectors.is_file() {
@@ -112,12 +117,12 @@ fn sdk() -> Result<()> {
     tools::SDKS.iter().try_for_each(|sdk| pytest(sdk, &["e2e/sdk"]))
 }
 
-/// Requests made from the description, and kills in the middle of the work.
+/// Generated requests, and servers killed while they write.
 fn schema() -> Result<()> {
     pytest(&tools::SCHEMATHESIS, &["e2e/schema", "e2e/durable"])
 }
 
-/// Several nodes that share a database: they decide as one, whatever dies.
+/// Several nodes that share a database, with nodes, database and network failing.
 fn nodes() -> Result<()> {
     tools::postgresql()?;
     pytest(&tools::SCHEMATHESIS, &["e2e/nodes", "-s"])
@@ -135,7 +140,7 @@ fn dashboard() -> Result<()> {
     pytest(&tools::BROWSER, &["e2e/dashboard"])
 }
 
-/// The load balancer's and the service's own checks, and the schema of Kubernetes. None of them starts anything.
+/// Validates the Caddyfile, the Kubernetes manifests and the systemd unit without starting anything.
 fn deploy() -> Result<()> {
     tools::ensure_caddy()?;
     let mut caddy = shell::program("caddy")?;
@@ -144,10 +149,10 @@ fn deploy() -> Result<()> {
     let mut manifests = tools::MANIFESTS.module("kubernetes_validate")?;
     shell::read(manifests.args(["--strict", "deploy/kubernetes/reasonblocks.yaml"]))?;
     if !shell::succeeds(shell::program("systemd-analyze")?.arg("--version")) {
-        out::say("    without systemd: the unit was not looked at");
+        out::line("    skipped: the systemd unit; systemd-analyze is missing");
         return Ok(());
     }
-    // The unit names the program where it will be installed; here it is a program that is there.
+    // The path in the unit does not exist here; validation needs one that does.
     let unit = std::fs::read_to_string(shell::root()?.join("deploy/reasonblocks.service"))?;
     let folder = shell::target()?.join("deploy");
     std::fs::create_dir_all(&folder)?;
@@ -161,7 +166,7 @@ fn pytest(environment: &Environment, folders: &[&str]) -> Result<()> {
     shell::run(&mut tests_in(environment, folders)?).context(environment.name)
 }
 
-/// The tests of these folders, with the program as `RB_BIN`.
+/// A pytest command for these folders, with the executable as `RB_BIN`.
 fn tests_in(environment: &Environment, folders: &[&str]) -> Result<Command> {
     let rb = tools::rb()?;
     let mut pytest = environment.module("pytest")?;
@@ -175,10 +180,10 @@ fn docs() -> Result<()> {
     shell::run(docs.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// No complaint passes; otherwise all of them are the error.
-fn verdict(complaints: &[String]) -> Result<()> {
-    if complaints.is_empty() {
+/// Turns a non-empty list of problems into an error.
+fn none(problems: &[String]) -> Result<()> {
+    if problems.is_empty() {
         return Ok(());
     }
-    bail!("\n      {}", complaints.join("\n      "))
+    bail!("\n      {}", problems.join("\n      "))
 }

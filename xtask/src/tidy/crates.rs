@@ -29,7 +29,7 @@ const TERMINAL: &[&str] =
 ///
 /// A new crate needs a separate artifact, heavy dependencies, or a promise about dependencies it does not have. It is
 /// added here and in ARCHITECTURE.md, with a decision.
-const LAYERS: [Layer; 14] = [
+const LAYERS: [Layer; 16] = [
     Layer {
         name: "rb-engine",
         internal: &[],
@@ -126,6 +126,14 @@ const LAYERS: [Layer; 14] = [
         ],
         external: External::AllBut(&["axum", "hyper", "reqwest", "tonic"]),
     },
+    // Measurements; no crate of the product may depend on them.
+    Layer {
+        name: "lab-bench",
+        internal: &["rb-engine", "rb-embed"],
+        external: External::AllBut(&[]),
+    },
+    // Builds and tests the product without compiling it into itself.
+    Layer { name: "xtask", internal: &[], external: External::AllBut(NETWORK) },
 ];
 
 /// Rows of crates that a later change adds.
@@ -140,22 +148,24 @@ const SUPERSEDED: [&str; 3] = ["lazy_static", "num_cpus", "once_cell"];
 
 pub(super) fn set(repository: &Repository) -> Result<Vec<String>> {
     let mut problems = Vec::new();
-    let found: Vec<&str> = manifests(repository).map(|(name, _)| name).collect();
+    let found: Vec<String> = manifests(repository).map(|(name, _)| name).collect();
+    let found: Vec<&str> = found.iter().map(String::as_str).collect();
     for layer in &LAYERS {
         if !found.contains(&layer.name) && !PLANNED.contains(&layer.name) {
-            problems.push(format!("crates/{} is missing", layer.name));
+            problems.push(format!("{} is missing", layer.name));
         }
     }
     for name in &found {
         if !LAYERS.iter().any(|layer| layer.name == *name) {
-            problems.push(format!("crates/{name} is not in the list of xtask/src/tidy/crates.rs"));
+            problems.push(format!("{name} is not in the list of xtask/src/tidy/crates.rs"));
         }
     }
     let lines = repository.file("ARCHITECTURE.md")?.text.lines();
-    let rows = lines.filter_map(|line| line.strip_prefix("| `rb")?.split_once('`'));
-    let mut rows: Vec<String> = rows.map(|(name, _)| format!("rb{name}")).collect();
-    rows.sort();
-    let mut names: Vec<&str> = found.clone();
+    let rows = lines.filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let mut rows: Vec<&str> = rows.map(|(name, _)| name).filter(|name| is_internal(name)).collect();
+    rows.sort_unstable();
+    let mut names = found;
+    names.retain(|name| *name != "xtask");
     names.sort_unstable();
     if rows != names {
         problems.push(format!(
@@ -172,7 +182,7 @@ pub(super) fn uses(repository: &Repository) -> Result<Vec<String>> {
         let manifest = repository.toml(path)?;
         for (used, _) in dependencies(&manifest, &["dependencies", "build-dependencies"]) {
             let used = used.as_str();
-            let is_allowed = if used.starts_with("rb-") {
+            let is_allowed = if is_internal(used) {
                 layer.internal.contains(&used)
             } else {
                 match layer.external {
@@ -192,8 +202,7 @@ pub(super) fn uses(repository: &Repository) -> Result<Vec<String>> {
 
 pub(super) fn inheritance(repository: &Repository) -> Result<Vec<String>> {
     let mut problems = Vec::new();
-    let xtask = ("xtask", "xtask/Cargo.toml");
-    for (name, path) in manifests(repository).chain([xtask]) {
+    for (name, path) in manifests(repository) {
         let manifest = repository.toml(path)?;
         if !inherits(manifest.get("lints")) {
             problems.push(format!("{name} must have `[lints] workspace = true`"));
@@ -220,12 +229,23 @@ pub(super) fn inheritance(repository: &Repository) -> Result<Vec<String>> {
     Ok(problems)
 }
 
-/// Names of the folders in `crates/`, with the paths of their manifests.
-fn manifests(repository: &Repository) -> impl Iterator<Item = (&str, &str)> {
-    repository.ending("/Cargo.toml").filter_map(|file| {
-        let name = file.path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml")?;
-        (!name.contains('/')).then_some((name, file.path.as_str()))
+/// Names of all packages of the workspace, with the paths of their manifests.
+fn manifests(repository: &Repository) -> impl Iterator<Item = (String, &str)> {
+    repository.ending("Cargo.toml").filter_map(|file| {
+        let folder = file.path.strip_suffix("/Cargo.toml")?;
+        let name = match folder.split_once('/') {
+            None if folder == "xtask" => folder.to_owned(),
+            Some(("crates", name)) if !name.contains('/') => name.to_owned(),
+            Some(("lab", name)) => format!("lab-{name}"),
+            _ => return None,
+        };
+        Some((name, file.path.as_str()))
     })
+}
+
+/// Names a package of this workspace.
+fn is_internal(name: &str) -> bool {
+    name == "rb" || name.starts_with("rb-") || name.starts_with("lab-")
 }
 
 /// Names and values of the dependencies of these kinds, on any platform.
@@ -272,6 +292,9 @@ mod tests {
                 "rb-server: rb-testkit may only be a dev-dependency",
             ),
             ("rb-server", "[dev-dependencies]\nrb-testkit = {}", ""),
+            ("xtask", "[dependencies]\nrb-engine = {}", "xtask may not depend on rb-engine"),
+            ("lab-bench", "[dependencies]\nrb-engine = {}\naxum = {}", ""),
+            ("rb", "[dependencies]\nlab-bench = {}", "rb may not depend on lab-bench"),
             (
                 "rb-store",
                 "[target.'cfg(unix)'.dependencies]\nx = { package = \"hyper\" }",
@@ -279,7 +302,12 @@ mod tests {
             ),
         ];
         for (name, manifest, expected) in cases {
-            let repository = Repository::of(&[(&format!("crates/{name}/Cargo.toml"), manifest)]);
+            let folder = match name.strip_prefix("lab-") {
+                Some(name) => format!("lab/{name}"),
+                None if name == "xtask" => name.to_owned(),
+                None => format!("crates/{name}"),
+            };
+            let repository = Repository::of(&[(&format!("{folder}/Cargo.toml"), manifest)]);
             assert_eq!(uses(&repository).unwrap().join("\n"), expected, "{name}: {manifest}");
         }
     }
@@ -291,16 +319,21 @@ mod tests {
         let rows: Vec<String> =
             existing.clone().map(|name| format!("| `{name}` | x |\n")).collect();
         let table = rows.concat();
-        let paths: Vec<String> = existing.map(|name| format!("crates/{name}/Cargo.toml")).collect();
+        let path = |name: &&str| match name.strip_prefix("lab-") {
+            Some(name) => format!("lab/{name}/Cargo.toml"),
+            None if *name == "xtask" => "xtask/Cargo.toml".to_owned(),
+            None => format!("crates/{name}/Cargo.toml"),
+        };
+        let paths: Vec<String> = existing.map(path).collect();
         let mut files: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), "")).collect();
         files.push(("ARCHITECTURE.md", &table));
         assert_eq!(set(&Repository::of(&files)).unwrap(), Vec::<String>::new());
         let engine = files.remove(0);
         let problems = set(&Repository::of(&files)).unwrap();
         assert_eq!(problems.len(), 2, "{problems:?}");
-        assert_eq!(problems[0], "crates/rb-engine is missing");
+        assert_eq!(problems[0], "rb-engine is missing");
         files.extend([engine, ("crates/rb-other/Cargo.toml", "")]);
         let problems = set(&Repository::of(&files)).unwrap();
-        assert!(problems[0].starts_with("crates/rb-other is not in the list"), "{problems:?}");
+        assert!(problems[0].starts_with("rb-other is not in the list"), "{problems:?}");
     }
 }

@@ -62,7 +62,7 @@ pub(crate) fn licences() -> Result<Vec<String>> {
     let mut several: Vec<&str> = names.iter().copied().filter(twice).collect();
     several.dedup();
     if !several.is_empty() {
-        out::say(&format!("    locked in several versions: {}", several.join(", ")));
+        out::line(&format!("    locked in several versions: {}", several.join(", ")));
     }
     Ok(complaints)
 }

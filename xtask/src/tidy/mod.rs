@@ -51,7 +51,7 @@ pub(crate) fn problems() -> Result<Vec<String>> {
         all.extend(rule(&repository).into_iter().map(|problem| format!("{name}: {problem}")));
     }
     for hint in prose::hints(&repository)? {
-        out::say(&format!("    hint: {hint}"));
+        out::line(&format!("    hint: {hint}"));
     }
     Ok(all)
 }

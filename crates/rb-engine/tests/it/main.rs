@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, reason = "a helper of a test may fail the test")]
 
 mod advice;
+mod monitors_page;
 mod naive;
 mod replay;
 mod second_opinion;
