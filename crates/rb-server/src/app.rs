@@ -103,3 +103,13 @@ impl App {
         self.sessions.new_link().map(|secret| format!("/ui/enter?link={secret}"))
     }
 }
+
+impl rb_http::Surface for App {
+    fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    fn max_body_bytes(&self) -> usize {
+        self.config.body_bytes_max
+    }
+}

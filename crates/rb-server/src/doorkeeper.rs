@@ -11,8 +11,8 @@ use axum::response::{IntoResponse as _, Response};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
 use crate::app::Shared;
-use crate::error::ApiError;
-use crate::extract::Authenticated;
+use rb_http::Authenticated;
+use rb_http::error::ApiError;
 use rb_runtime::auth::Caller;
 use rb_runtime::metrics::{RequestLabels, RouteLabels};
 

@@ -14,8 +14,8 @@ use tower::ServiceExt as _;
 use tower_http::timeout::TimeoutBody;
 
 use crate::app::Shared;
-use crate::error::ApiError;
 use crate::{api, neighbours, slashes};
+use rb_http::error::ApiError;
 
 /// The way in for requests.
 pub(crate) struct Front {

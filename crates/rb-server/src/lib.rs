@@ -22,10 +22,6 @@ pub mod demo;
 pub mod doctor;
 /// What every request passes: its id, its caller, the limits, the counters.
 mod doorkeeper;
-/// What goes wrong, as clients see it.
-mod error;
-/// Extractors of the API.
-mod extract;
 /// What every request passes before it reaches its route.
 mod front;
 /// Any program that calls a provider, steered by changing its base URL.

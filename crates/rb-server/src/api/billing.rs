@@ -11,9 +11,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::Shared;
-use crate::error::{ApiError, ApiResult, Problem, unprocessable};
-use crate::extract::Authenticated;
-use crate::extract::body::Query;
+use rb_http::Authenticated;
+use rb_http::body::Query;
+use rb_http::error::{ApiError, ApiResult, Problem, unprocessable};
 use rb_runtime::auth::{Caller, DEFAULT_ORG};
 use rb_runtime::clock::{day_of, format_day, now_ms};
 

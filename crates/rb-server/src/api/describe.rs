@@ -13,7 +13,7 @@ use utoipa::openapi::{
     Type, schema,
 };
 
-use crate::error::{Faults, Problem};
+use rb_http::error::{Faults, Problem};
 
 /// The areas, in the order in which they are shown.
 const AREAS: [(&str, &str); 10] = [

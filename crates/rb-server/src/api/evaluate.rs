@@ -27,9 +27,9 @@ use utoipa_axum::routes;
 
 use super::evaluate_request::{self, Settings, StepIn, Steps};
 use crate::app::Shared;
-use crate::error::{ApiError, ApiResult, Problem, unprocessable};
-use crate::extract::Authenticated;
-use crate::extract::body;
+use rb_http::Authenticated;
+use rb_http::body;
+use rb_http::error::{ApiError, ApiResult, Problem, unprocessable};
 use rb_runtime::limits::{MAX_TASK_CHARS, MAX_TEXT_CHARS, Truncations, input_text};
 use rb_runtime::retrieval::PatternQuery;
 use rb_runtime::runs::assessment::{self, Evidence, Suite};

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::error::{ApiError, Fault, Place};
-use crate::extract::body;
+use rb_http::body;
+use rb_http::error::{ApiError, Fault, Place};
 
 /// All fields but the steps.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]

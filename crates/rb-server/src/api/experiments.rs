@@ -8,10 +8,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::Shared;
-use crate::error::{ApiError, ApiResult, Problem, unprocessable};
-use crate::extract::Authenticated;
-use crate::extract::body::Query;
-use crate::extract::path::Path;
+use rb_http::Authenticated;
+use rb_http::Path;
+use rb_http::body::Query;
+use rb_http::error::{ApiError, ApiResult, Problem, unprocessable};
 use rb_runtime::experiments::{self, Report};
 
 const ON_FRACTION_DEFAULT: f64 = 0.5;

@@ -16,10 +16,10 @@ use utoipa_axum::routes;
 
 use self::one_or_many::OneOrMany;
 use crate::app::Shared;
-use crate::error::{ApiError, ApiResult, Fault, Place, Problem, unprocessable};
-use crate::extract::Authenticated;
-use crate::extract::body::{Body, Query};
-use crate::extract::path::Path;
+use rb_http::Authenticated;
+use rb_http::Path;
+use rb_http::body::{Body, Query};
+use rb_http::error::{ApiError, ApiResult, Fault, Place, Problem, unprocessable};
 use rb_runtime::auth::Caller;
 use rb_runtime::clock::{format_rfc3339, now_ms};
 

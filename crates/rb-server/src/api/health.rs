@@ -10,7 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::Shared;
-use crate::error::{ApiError, ApiResult, Problem};
+use rb_http::error::{ApiError, ApiResult, Problem};
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(health)).routes(routes!(metrics))

@@ -14,9 +14,9 @@ use utoipa_axum::routes;
 
 use super::packed::{off_the_path, text_of, unpacked};
 use crate::app::Shared;
-use crate::error::{ApiError, ApiResult, Problem, unprocessable};
-use crate::extract::Authenticated;
-use crate::extract::body::{self, Query};
+use rb_http::Authenticated;
+use rb_http::body::{self, Query};
+use rb_http::error::{ApiError, ApiResult, Problem, unprocessable};
 use rb_runtime::import::{
     ImportSource, ImportSummary, ImportWriter, ImportedRun, fallback_run_id, file_stem,
 };

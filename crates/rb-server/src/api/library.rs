@@ -15,10 +15,10 @@ use utoipa_axum::routes;
 
 use super::validate::check_id;
 use crate::app::Shared;
-use crate::error::{ApiError, ApiResult, Problem, unprocessable};
-use crate::extract::Authenticated;
-use crate::extract::body::{Body, Query as Asked};
-use crate::extract::path::Path;
+use rb_http::Authenticated;
+use rb_http::Path;
+use rb_http::body::{Body, Query as Asked};
+use rb_http::error::{ApiError, ApiResult, Problem, unprocessable};
 use rb_runtime::auth::Caller;
 use rb_runtime::clock::{format_rfc3339, now_ms};
 use rb_runtime::limits::{MAX_NAME_CHARS, MAX_TEXT_CHARS, Truncations};

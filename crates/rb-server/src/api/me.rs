@@ -8,8 +8,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::Shared;
-use crate::error::ApiResult;
-use crate::extract::Authenticated;
+use rb_http::Authenticated;
+use rb_http::error::ApiResult;
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(me))

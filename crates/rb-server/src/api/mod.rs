@@ -63,9 +63,9 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::Shared;
-use crate::error::ApiError;
 use crate::{dashboard, doorkeeper, gateway};
 use axum::response::IntoResponse as _;
+use rb_http::error::ApiError;
 
 /// The routes that need a caller.
 fn areas() -> OpenApiRouter<Shared> {

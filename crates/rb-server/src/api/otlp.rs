@@ -18,9 +18,9 @@ use utoipa_axum::routes;
 
 use super::packed::{off_the_path, text_of, unpacked};
 use crate::app::Shared;
-use crate::error::{ApiError, ApiResult, Problem};
-use crate::extract::Authenticated;
-use crate::extract::body;
+use rb_http::Authenticated;
+use rb_http::body;
+use rb_http::error::{ApiError, ApiResult, Problem};
 use rb_runtime::auth::Caller;
 use rb_runtime::import::{self, ImportSource, ImportedRun};
 use rb_runtime::otlp_traces::OpenTrace;

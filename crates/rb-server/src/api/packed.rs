@@ -7,7 +7,7 @@ use axum::http::header;
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 
-use crate::error::{ApiError, ApiResult};
+use rb_http::error::{ApiError, ApiResult};
 
 /// A header as text; empty if it is not there.
 pub(super) fn text_of(request: &Request, name: header::HeaderName) -> String {

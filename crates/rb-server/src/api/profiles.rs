@@ -18,10 +18,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::Shared;
-use crate::error::{ApiError, ApiResult, Problem, unprocessable};
-use crate::extract::Authenticated;
-use crate::extract::body::{Body, Query};
-use crate::extract::path::Path;
+use rb_http::Authenticated;
+use rb_http::Path;
+use rb_http::body::{Body, Query};
+use rb_http::error::{ApiError, ApiResult, Problem, unprocessable};
 use rb_runtime::auth::{Caller, DEFAULT_ORG};
 use rb_runtime::clock::{format_rfc3339, now_ms};
 

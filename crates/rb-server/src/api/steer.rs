@@ -12,10 +12,10 @@ use utoipa_axum::routes;
 use super::told::NO_RUN;
 use super::validate::check_id;
 use crate::app::Shared;
-use crate::error::{ApiError, ApiResult, Problem};
-use crate::extract::Authenticated;
-use crate::extract::body::Body;
-use crate::extract::path::Path;
+use rb_http::Authenticated;
+use rb_http::Path;
+use rb_http::body::Body;
+use rb_http::error::{ApiError, ApiResult, Problem};
 use rb_runtime::auth::Caller;
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {

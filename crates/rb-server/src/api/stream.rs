@@ -14,8 +14,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::Shared;
-use crate::extract::Authenticated;
-use crate::extract::body::Query as Asked;
+use rb_http::Authenticated;
+use rb_http::body::Query as Asked;
 
 /// Something is sent at least this often, so that nobody between takes the silence for an end.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);

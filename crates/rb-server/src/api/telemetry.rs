@@ -18,10 +18,10 @@ use utoipa_axum::routes;
 use super::told::{self, NO_RUN, Stored, TokensIn};
 use super::validate::{check_id, check_index};
 use crate::app::Shared;
-use crate::error::{ApiResult, Problem};
-use crate::extract::Authenticated;
-use crate::extract::body::Body;
-use crate::extract::path::Path;
+use rb_http::Authenticated;
+use rb_http::Path;
+use rb_http::body::Body;
+use rb_http::error::{ApiResult, Problem};
 use rb_runtime::auth::Caller;
 use rb_runtime::clock::now_ms;
 use rb_runtime::limits::{

@@ -5,7 +5,7 @@ use rb_store::{Change, RunKey, Scope, StepRow, StoreError, Tokens};
 use serde_json::{Map, Value};
 
 use crate::app::{App, Shared};
-use crate::error::{ApiError, ApiResult};
+use rb_http::error::{ApiError, ApiResult};
 use rb_runtime::auth::{Caller, DEFAULT_ORG};
 use rb_runtime::runs::{LiveRun, RunGuard};
 

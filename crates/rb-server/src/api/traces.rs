@@ -13,9 +13,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::Shared;
-use crate::error::{ApiResult, unprocessable};
-use crate::extract::Authenticated;
-use crate::extract::body::Body;
+use rb_http::Authenticated;
+use rb_http::body::Body;
+use rb_http::error::{ApiResult, unprocessable};
 use rb_runtime::limits::{MAX_TEXT_CHARS, Truncations};
 use rb_runtime::retrieval::{Match, PatternQuery, pattern_fields};
 

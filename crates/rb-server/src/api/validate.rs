@@ -2,7 +2,7 @@
 
 use rb_runtime::limits::{MAX_STEP_INDEX, is_valid_id};
 
-use crate::error::{ApiResult, unprocessable};
+use rb_http::error::{ApiResult, unprocessable};
 
 /// Rejects an id that is empty, too long or has control characters.
 pub(super) fn check_id(path: &[&str], id: &str) -> ApiResult<()> {

@@ -22,10 +22,10 @@ use utoipa_axum::routes;
 use super::told::{self, Stored, TokensIn};
 use super::validate::{check_id, check_index};
 use crate::app::Shared;
-use crate::error::{ApiError, ApiResult, Problem, unprocessable};
-use crate::extract::Authenticated;
-use crate::extract::body::Body;
-use crate::extract::path::Path;
+use rb_http::Authenticated;
+use rb_http::Path;
+use rb_http::body::Body;
+use rb_http::error::{ApiError, ApiResult, Problem, unprocessable};
 use rb_runtime::auth::Caller;
 use rb_runtime::clock::now_ms;
 use rb_runtime::limits::{

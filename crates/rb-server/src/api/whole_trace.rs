@@ -15,9 +15,9 @@ use utoipa_axum::routes;
 use super::told;
 use super::validate::check_id;
 use crate::app::Shared;
-use crate::error::{ApiResult, Problem, unprocessable};
-use crate::extract::Authenticated;
-use crate::extract::body::Body;
+use rb_http::Authenticated;
+use rb_http::body::Body;
+use rb_http::error::{ApiResult, Problem, unprocessable};
 use rb_runtime::auth::Caller;
 use rb_runtime::clock::now_ms;
 use rb_runtime::limits::{

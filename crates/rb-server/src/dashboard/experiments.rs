@@ -9,7 +9,7 @@ use super::form::field;
 use super::layout;
 use super::visitor::Visitor;
 use crate::app::Shared;
-use crate::error::{ApiError, ApiResult};
+use rb_http::error::{ApiError, ApiResult};
 use rb_runtime::experiments;
 use rb_view::charts::interval;
 use rb_view::text::{EscapedText, dollars, grouped, name};

@@ -9,7 +9,7 @@ use super::form::{Form, field};
 use super::layout;
 use super::visitor::{Visitor, to};
 use crate::app::Shared;
-use crate::error::{ApiError, ApiResult};
+use rb_http::error::{ApiError, ApiResult};
 use rb_runtime::clock::{day_of, format_day};
 use rb_view::text::{EscapedText, counted, name};
 

@@ -7,8 +7,8 @@ use axum::response::Response;
 
 use super::layout;
 use crate::app::Shared;
-use crate::error::{ApiError, ApiResult};
-use crate::extract::body;
+use rb_http::body;
+use rb_http::error::{ApiError, ApiResult};
 
 const FORM_BYTES_MAX: usize = 256 << 10;
 

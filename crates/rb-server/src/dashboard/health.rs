@@ -10,7 +10,7 @@ use super::form::field;
 use super::layout;
 use super::visitor::Visitor;
 use crate::app::Shared;
-use crate::error::ApiResult;
+use rb_http::error::ApiResult;
 use rb_runtime::clock::{day_of, now_ms};
 use rb_view::bar;
 use rb_view::charts::{DailyBars, real};

@@ -9,7 +9,7 @@ use super::form::Form;
 use super::layout;
 use super::visitor::{Visitor, to};
 use crate::app::Shared;
-use crate::error::{ApiError, ApiResult};
+use rb_http::error::{ApiError, ApiResult};
 use rb_runtime::auth::DEFAULT_ORG;
 use rb_runtime::auth::{KeyKind, create_key};
 use rb_runtime::clock::{day_of, format_day, now_ms};

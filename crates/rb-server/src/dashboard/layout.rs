@@ -9,7 +9,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use super::PAGES;
 use super::visitor::Visitor;
-use crate::error::ApiError;
+use rb_http::error::ApiError;
 use rb_view::text::EscapedText;
 
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; \

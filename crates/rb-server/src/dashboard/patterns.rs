@@ -12,10 +12,10 @@ use super::visitor::{Visitor, to};
 use super::{layout, runs};
 use crate::api::library as api;
 use crate::app::Shared;
-use crate::error::{ApiError, ApiResult};
-use crate::extract::Authenticated;
-use crate::extract::body::{Body, Query};
-use crate::extract::path::Path;
+use rb_http::Authenticated;
+use rb_http::Path;
+use rb_http::body::{Body, Query};
+use rb_http::error::{ApiError, ApiResult};
 use rb_runtime::clock::{day_of, format_day, now_ms};
 use rb_view::text::{EscapedText, counted, editable, grouped, line, name};
 

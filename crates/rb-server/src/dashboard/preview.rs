@@ -9,7 +9,7 @@ use rb_store::{Health, RunFilter, RunRow, Scores, StepRow};
 use super::runs::address;
 use super::visitor::Visitor;
 use crate::app::Shared;
-use crate::error::ApiResult;
+use rb_http::error::ApiResult;
 use rb_view::bar;
 use rb_view::text::{EscapedText, counted, line, name};
 

@@ -15,10 +15,10 @@ use super::visitor::{Visitor, to};
 use super::{layout, preview};
 use crate::api::profiles as api;
 use crate::app::Shared;
-use crate::error::{ApiError, ApiResult};
-use crate::extract::Authenticated;
-use crate::extract::body::{Body, Query};
-use crate::extract::path::Path;
+use rb_http::Authenticated;
+use rb_http::Path;
+use rb_http::body::{Body, Query};
+use rb_http::error::{ApiError, ApiResult};
 use rb_view::bar;
 use rb_view::text::{EscapedText, editable, name};
 

@@ -19,7 +19,7 @@ use super::runs::address;
 use super::visitor::{Visitor, to};
 use crate::api::steer::say;
 use crate::app::Shared;
-use crate::error::{ApiError, ApiResult};
+use rb_http::error::{ApiError, ApiResult};
 use rb_runtime::operator_messages::MAX_MESSAGE_CHARS;
 use rb_view::text::{EscapedText, grouped};
 

@@ -15,7 +15,7 @@ use super::form::{self, Form};
 use super::layout;
 use super::sessions::{IDLE_MAX, Who};
 use crate::app::Shared;
-use crate::error::{ApiError, ApiResult};
+use rb_http::error::{ApiError, ApiResult};
 use rb_runtime::auth::{AuthError, Caller};
 
 const COOKIE_NAME: &str = "rb_session";

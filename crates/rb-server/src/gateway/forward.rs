@@ -20,8 +20,8 @@ use super::upstreams::Upstream;
 use super::watch::{Incoming, Verdict, watch};
 use super::watched::Watched;
 use crate::app::Shared;
-use crate::error::ApiError;
-use crate::extract::body;
+use rb_http::body;
+use rb_http::error::ApiError;
 use rb_runtime::auth::Caller;
 use rb_runtime::http_client::{self, HttpClient};
 

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 /// A request that cannot be answered as asked.
 #[derive(Debug)]
-pub(crate) enum ApiError {
+pub enum ApiError {
     /// The body or the query is not what it should be, with the places.
     Unprocessable(Vec<Fault>),
     /// The body is no JSON at all, or the request makes no sense.
@@ -42,50 +42,50 @@ pub(crate) enum ApiError {
 }
 
 /// What a handler gives.
-pub(crate) type ApiResult<T> = Result<T, ApiError>;
+pub type ApiResult<T> = Result<T, ApiError>;
 
 /// One thing wrong with a request, and where.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Fault {
+pub struct Fault {
     /// From the outside in: `body`, then field names and positions.
-    pub(crate) loc: Vec<Place>,
-    pub(crate) msg: String,
+    pub loc: Vec<Place>,
+    pub msg: String,
     #[serde(rename = "type")]
-    pub(crate) kind: &'static str,
+    pub kind: &'static str,
 }
 
 /// A field name or a position in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(untagged)]
-pub(crate) enum Place {
+pub enum Place {
     Name(String),
     Position(usize),
 }
 
 impl Fault {
     /// A value that is missing or wrong, at a path of field names.
-    pub(crate) fn at(path: &[&str], msg: impl Into<String>) -> Self {
+    pub fn at(path: &[&str], msg: impl Into<String>) -> Self {
         let loc = path.iter().map(|name| Place::Name((*name).to_owned())).collect();
         Self { loc, msg: msg.into(), kind: "value_error" }
     }
 }
 
 /// One fault in the body.
-pub(crate) fn unprocessable(path: &[&str], msg: impl Into<String>) -> ApiError {
+pub fn unprocessable(path: &[&str], msg: impl Into<String>) -> ApiError {
     ApiError::Unprocessable(vec![Fault::at(path, msg)])
 }
 
 /// How every error but 422 looks.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Problem {
+pub struct Problem {
     /// What was wrong and what to do, for a person.
-    pub(crate) detail: String,
+    pub detail: String,
 }
 
 /// How a 422 looks.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Faults {
-    pub(crate) detail: Vec<Fault>,
+pub struct Faults {
+    pub detail: Vec<Fault>,
 }
 
 impl From<StoreError> for ApiError {
@@ -196,7 +196,7 @@ impl ApiError {
 
 impl ApiError {
     /// The same for a person's eyes.
-    pub(crate) fn in_words(&self) -> (StatusCode, String) {
+    pub fn in_words(&self) -> (StatusCode, String) {
         let said = match self {
             Self::Unprocessable(faults) => {
                 faults.iter().map(|fault| fault.msg.as_str()).collect::<Vec<_>>().join("; ")

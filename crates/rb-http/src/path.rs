@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use crate::error::ApiError;
 
 /// The variable segments of the address.
-pub(crate) struct Path<T>(pub(crate) T);
+pub struct Path<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
     type Rejection = ApiError;

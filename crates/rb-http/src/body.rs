@@ -1,5 +1,7 @@
 //! Bodies and queries in: read up to the limit, and refused with the place of the fault.
 
+use std::sync::Arc;
+
 use axum::body::Body as RawBody;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
@@ -10,28 +12,28 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
-use crate::app::Shared;
+use crate::Surface;
 use crate::error::{ApiError, Fault, Place};
 
 /// A JSON body. An empty body counts as an empty object, since every field of most requests is optional.
-pub(crate) struct Body<T>(pub(crate) T);
+pub struct Body<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest<Shared> for Body<T> {
+impl<T: DeserializeOwned, S: Surface> FromRequest<Arc<S>> for Body<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, app: &Shared) -> Result<Self, ApiError> {
-        let bytes = read(request.into_body(), app.config.body_bytes_max).await?;
+    async fn from_request(request: Request, surface: &Arc<S>) -> Result<Self, ApiError> {
+        let bytes = read(request.into_body(), surface.max_body_bytes()).await?;
         parse(&bytes).map(Self)
     }
 }
 
 /// The query of the address.
-pub(crate) struct Query<T>(pub(crate) T);
+pub struct Query<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequestParts<Shared> for Query<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let query = parts.uri.query().unwrap_or_default();
         let reader = serde_urlencoded::Deserializer::new(form_urlencoded::parse(query.as_bytes()));
         serde_path_to_error::deserialize(reader).map(Self).map_err(|error| {
@@ -49,7 +51,7 @@ const EXPECTED_MAX: usize = 1 << 20;
 ///
 /// What came is copied at once, so that the connection reads the rest into the same memory, which is in the cache, and
 /// not into new.
-pub(crate) async fn read(mut body: RawBody, bytes_max: usize) -> Result<Bytes, ApiError> {
+pub async fn read(mut body: RawBody, bytes_max: usize) -> Result<Bytes, ApiError> {
     let length = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if length > bytes_max {
         return Err(ApiError::TooLarge { bytes_max });
@@ -73,14 +75,14 @@ pub(crate) async fn read(mut body: RawBody, bytes_max: usize) -> Result<Bytes, A
 }
 
 /// A body's JSON as `T`.
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     parse_borrowed(bytes)
 }
 
 /// The same for a `T` that borrows from the body.
 ///
 /// Almost every body can be read. So the place of a fault is looked for when there is one, by reading once more.
-pub(crate) fn parse_borrowed<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ApiError> {
+pub fn parse_borrowed<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ApiError> {
     let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
     serde_json::from_slice(bytes).or_else(|_| parse_slowly(bytes))
 }

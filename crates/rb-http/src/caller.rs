@@ -1,27 +1,29 @@
 //! Authentication of requests by a bearer token.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use rb_runtime::auth::Caller;
 
-use crate::app::Shared;
+use crate::Surface;
 use crate::error::{ApiError, ApiResult};
 
 /// Caller of a request; rejects requests without a valid key.
-pub(crate) struct Authenticated(pub(crate) Caller);
+pub struct Authenticated(pub Caller);
 
-impl FromRequestParts<Shared> for Authenticated {
+impl<S: Surface> FromRequestParts<Arc<S>> for Authenticated {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> ApiResult<Self> {
+    async fn from_request_parts(parts: &mut Parts, surface: &Arc<S>) -> ApiResult<Self> {
         // The middleware that tracks requests has authenticated the caller already.
         if let Some(caller) = parts.extensions.get::<Caller>() {
             return Ok(Self(caller.clone()));
         }
-        let caller = app.keys.caller(secret(parts).as_deref(), &*app.store).await?;
+        let runtime = surface.runtime();
+        let caller = runtime.keys.caller(secret(parts).as_deref(), &*runtime.store).await?;
         parts.extensions.insert(caller.clone());
         Ok(Self(caller))
     }
