@@ -15,7 +15,7 @@ use rb_store::Store;
 use crate::config::Config;
 use crate::dashboard::Sessions;
 use crate::doorkeeper::Rates;
-use crate::gateway::Gateway;
+use rb_gateway::Gateway;
 
 /// Time for which a repeated `evaluate` request gets the same reply; weights and patterns may change after it.
 const REPLY_TTL: Duration = Duration::from_secs(5);
@@ -27,7 +27,7 @@ pub struct App {
     pub(crate) config: Config,
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) rates: Rates,
-    pub(crate) gateway: Gateway,
+    pub(crate) gateway: Arc<Gateway>,
     pub(crate) sessions: Sessions,
     pub(crate) evaluate_replies: TtlCache<TraceHash, Bytes>,
 }
@@ -57,6 +57,8 @@ pub enum StartError {
     #[error(transparent)]
     Config(#[from] crate::config::ConfigError),
     #[error(transparent)]
+    Gateway(#[from] rb_gateway::ConfigError),
+    #[error(transparent)]
     Runtime(#[from] RuntimeError),
 }
 
@@ -77,13 +79,13 @@ impl App {
             embedding: config.embedding.clone(),
             prices: config.prices.clone(),
         };
-        let runtime = Arc::new(Runtime::new(settings, Arc::clone(&store)).await?);
-        let dropped = runtime.metrics.telemetry_dropped.clone();
-        let gateway = Gateway::new(config.gateway.clone(), store, config.live_runs_max, dropped)?;
+        let runtime = Arc::new(Runtime::new(settings, store).await?);
+        let gateway =
+            Gateway::new(config.gateway.clone(), Arc::clone(&runtime), config.live_runs_max)?;
         Ok(Arc::new(Self {
             runtime,
             rates: Rates::new(config.rate_per_sec, config.rate_burst),
-            gateway,
+            gateway: Arc::new(gateway),
             sessions: Sessions::default(),
             evaluate_replies: TtlCache::new(REPLY_CAPACITY, REPLY_TTL),
             config,

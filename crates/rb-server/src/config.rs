@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::gateway::{GatewayConfig, Mode};
+use rb_gateway::{GatewayConfig, Mode};
 use rb_runtime::otlp_export::{ExportConfig, ExportRaw};
 use rb_runtime::prices::Price;
 use rb_runtime::retrieval::embedding_backend::EmbeddingConfig;

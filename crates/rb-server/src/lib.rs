@@ -24,8 +24,6 @@ pub mod doctor;
 mod doorkeeper;
 /// What every request passes before it reaches its route.
 mod front;
-/// Any program that calls a provider, steered by changing its base URL.
-pub mod gateway;
 /// Pages of others on this machine.
 mod neighbours;
 /// Connections in, and the way out.

@@ -56,6 +56,8 @@ mod walk;
 /// Whole traces in.
 mod whole_trace;
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::middleware;
 use tower_http::cors::{AllowOrigin, CorsLayer};
@@ -63,7 +65,7 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::Shared;
-use crate::{dashboard, doorkeeper, gateway};
+use crate::{dashboard, doorkeeper};
 use axum::response::IntoResponse as _;
 use rb_http::error::ApiError;
 
@@ -105,7 +107,7 @@ pub(crate) fn router(app: Shared) -> Router {
     let routes = Router::new()
         .merge(routes.clone())
         .nest("/v1", routes)
-        .merge(gateway::routes())
+        .merge(rb_gateway::routes(Arc::clone(&app.gateway)))
         .merge(dashboard::routes())
         .fallback(|| async {
             ApiError::NotFound("there is no such route; `/docs` lists the routes").into_response()

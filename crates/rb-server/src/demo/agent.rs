@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::DemoError;
 use super::provider::MODEL;
-use crate::gateway::Mode;
+use rb_gateway::Mode;
 use rb_runtime::http_client::{self, HttpClient};
 
 /// What the agent is asked.

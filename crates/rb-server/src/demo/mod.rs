@@ -21,7 +21,7 @@ use self::agent::Agent;
 use self::provider::Provider;
 use crate::app::{App, Shared, StartError};
 use crate::config::{ConfigError, RawConfig};
-use crate::gateway::Mode;
+use rb_gateway::Mode;
 use rb_runtime::auth::DEFAULT_ORG;
 
 /// Why there was nothing to see.

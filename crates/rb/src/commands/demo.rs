@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
+use rb_gateway::Mode;
 use rb_server::demo::{Beat, MODEL, Stage, TASK, Tally};
-use rb_server::gateway::Mode;
 
 use crate::exit::Exit;
 use crate::ui::{BOLD, DIM, GREEN, Out, YELLOW, escape_control, grouped, wrapped};

@@ -1,7 +1,7 @@
 //! Upstream of the gateway: a base URL that is already set in the environment stays the destination of the calls, so
 //! that credentials reach the same server as before.
 
-use rb_server::gateway::GatewayConfig;
+use rb_gateway::GatewayConfig;
 
 /// Applies base URLs of the environment to the gateway, and returns the path suffix of the OpenAI address.
 pub(super) fn from_environment(

@@ -10,12 +10,12 @@ use rb_wire::model::TokenUsage;
 use rb_wire::response::Response;
 use serde_json::Value;
 
-use super::NAMELESS;
-use super::budgets::Spend;
-use super::conversations::{answer_head, lock};
-use super::ledger::{Cause, Request};
-use super::watch::Incoming;
-use crate::app::Shared;
+use crate::Gateway;
+use crate::NAMELESS;
+use crate::budget::Spend;
+use crate::cache_guard::{Cause, Request};
+use crate::conversation::store::{answer_head, lock};
+use crate::inspect::Incoming;
 use rb_runtime::clock::now_ms;
 use rb_runtime::operator_messages::Claimed;
 use rb_runtime::retrieval::Match;
@@ -26,13 +26,13 @@ const ANSWER_CHARS_MAX: usize = 4_000;
 
 /// What was done to a request.
 #[derive(Default)]
-pub(super) struct Change {
+pub(crate) struct Change {
     /// What goes out, where it is not what came.
-    pub(super) body: Option<Bytes>,
+    pub(crate) body: Option<Bytes>,
     /// The new fragment and its place.
-    pub(super) planted: Option<Injection>,
+    pub(crate) planted: Option<Injection>,
     /// New guidance stands in the request, in any placement.
-    pub(super) is_steered: bool,
+    pub(crate) is_steered: bool,
 }
 
 /// A request on its way.
@@ -40,11 +40,11 @@ pub(super) struct Change {
     clippy::struct_excessive_bools,
     reason = "independent facts about one request, each asked for by name"
 )]
-pub(super) struct Watched {
+pub(crate) struct Watched {
     /// What goes out, where it is not what came.
-    pub(super) body: Option<Bytes>,
+    pub(crate) body: Option<Bytes>,
     /// What the header for betas must hold.
-    pub(super) beta: Option<&'static str>,
+    pub(crate) beta: Option<&'static str>,
     /// The caller's name, for budgets.
     key: Arc<str>,
     /// The model that was asked for, and the one that takes the call.
@@ -68,7 +68,7 @@ pub(super) struct Watched {
 
 impl Watched {
     /// A call of the agent.
-    pub(super) fn step(
+    pub(crate) fn step(
         incoming: &Incoming<'_>,
         row: Arc<StepRow>,
         change: Change,
@@ -95,22 +95,22 @@ impl Watched {
     }
 
     /// The same where the provider keeps the answer.
-    pub(super) fn kept(self, is_kept: bool) -> Self {
+    pub(crate) fn kept(self, is_kept: bool) -> Self {
         Self { is_kept, ..self }
     }
 
     /// The same with what people say to the agent.
-    pub(super) fn with_words(self, words: Claimed) -> Self {
+    pub(crate) fn with_words(self, words: Claimed) -> Self {
         Self { words, ..self }
     }
 
     /// The same with the patterns that were found for it.
-    pub(super) fn with_patterns(self, matches: Vec<Match>) -> Self {
+    pub(crate) fn with_patterns(self, matches: Vec<Match>) -> Self {
         Self { matches, ..self }
     }
 
     /// A request beside the conversation of a run.
-    pub(super) fn aside(incoming: &Incoming<'_>, run: &RunKey, model: &str) -> Self {
+    pub(crate) fn aside(incoming: &Incoming<'_>, run: &RunKey, model: &str) -> Self {
         let row = StepRow {
             run: run.clone(),
             at_ms: now_ms(),
@@ -122,61 +122,67 @@ impl Watched {
     }
 
     /// The provider refused the request as we changed it and took it as it came.
-    pub(super) async fn refused(&mut self, app: &Shared) {
+    pub(crate) async fn refused(&mut self, gateway: &Arc<Gateway>) {
         if self.model != self.asked {
             // The model may be the reason: it is left alone before the channel is blamed.
-            if let Some(conversation) = app.gateway.conversations.of(app, &self.row.run).await {
+            if let Some(conversation) = gateway.conversations.of(&self.row.run).await {
                 lock(&conversation).switching.refused();
             }
             self.model.clone_from(&self.asked);
         } else if let Some(planted) = &self.planted {
-            app.gateway.channels.refuse(&self.upstream, &self.model, planted.channel);
+            gateway.channels.refuse(&self.upstream, &self.model, planted.channel);
         }
-        self.untold(app).await;
+        self.untold(gateway).await;
     }
 
     /// What was planned for this call did not reach the model.
-    pub(super) async fn untold(&mut self, app: &Shared) {
+    pub(crate) async fn untold(&mut self, gateway: &Arc<Gateway>) {
         if self.is_aside {
             return;
         }
         self.planted = None;
         self.is_steered = false;
-        let mut turn = app.live_runs.lock(&self.row.run).await;
+        let mut turn = gateway.runtime.live_runs.lock(&self.row.run).await;
         if let Some(live) = turn.as_mut() {
             live.discard_plan();
         }
-        app.messages.put_back(std::mem::take(&mut self.words)).await;
+        gateway.runtime.messages.put_back(std::mem::take(&mut self.words)).await;
         let row = Arc::make_mut(&mut self.row);
         row.injections.clear();
         row.injection_sources.clear();
         row.intervention_texts.clear();
-        self.keep_row(app).await;
+        self.keep_row(gateway).await;
     }
 
     /// The provider took the request: what was put into it stays there. Before the first byte of the answer reaches
     /// the client, so that its next request finds it.
-    pub(super) async fn accepted(&mut self, app: &Shared) {
+    pub(crate) async fn accepted(&mut self, gateway: &Arc<Gateway>) {
         if self.is_steered {
-            GuidanceInjected { sources: &self.row.injection_sources }.emit(&app.metrics);
-            app.patterns.record_uses(&std::mem::take(&mut self.matches));
+            GuidanceInjected { sources: &self.row.injection_sources }
+                .emit(&gateway.runtime.metrics);
+            gateway.runtime.patterns.record_uses(&std::mem::take(&mut self.matches));
         }
-        let is_routing = !app.gateway.config.routing.is_empty();
+        let is_routing = !gateway.config.routing.is_empty();
         if self.is_aside || (self.planted.is_none() && !is_routing) {
             return;
         }
         let run = &self.row.run;
-        let Some(conversation) = app.gateway.conversations.of(app, run).await else { return };
+        let Some(conversation) = gateway.conversations.of(run).await else { return };
         {
             let mut conversation = lock(&conversation);
             conversation.planted.extend(self.planted.clone());
             conversation.switching.taken(&self.asked, &self.model);
         }
-        app.gateway.save(app, run, &conversation).await;
+        gateway.save(run, &conversation).await;
     }
 
     /// The provider has answered, wholly or until the client went away.
-    pub(super) async fn answered(mut self, app: Shared, answer: Response, is_whole: bool) {
+    pub(crate) async fn answered(
+        mut self,
+        gateway: Arc<Gateway>,
+        answer: Response,
+        is_whole: bool,
+    ) {
         let usage = answer.usage.unwrap_or_default();
         let model = self.answering_model(&answer);
         let tokens = Tokens {
@@ -186,22 +192,22 @@ impl Watched {
             cache_read: usage.cache_read,
             cache_write: usage.cache_write,
         };
-        let usd = app.prices.cost_usd(&model, &tokens, self.row.at_ms);
+        let usd = gateway.runtime.prices.cost_usd(&model, &tokens, self.row.at_ms);
         let spent = Spend { tokens: tokens.total, usd };
-        app.gateway.budgets.spend(&app, &self.key, &self.row.run, spent);
+        gateway.budgets.spend(&self.key, &self.row.run, spent);
         if self.is_aside {
-            self.note_aside(&app, spent).await;
+            self.note_aside(&gateway, spent).await;
             return;
         }
-        StepCharged { usd }.emit(&app.metrics);
+        StepCharged { usd }.emit(&gateway.runtime.metrics);
         let row = Arc::make_mut(&mut self.row);
         add(&mut row.tokens, &tokens);
         row.cost_usd += usd;
         row.model = model;
         self.note_answer(&answer, is_whole);
-        self.note_given(&app, &answer).await;
-        self.note_cache(&app, &usage, &tokens, usd).await;
-        self.keep_row(&app).await;
+        self.note_given(&gateway, &answer).await;
+        self.note_cache(&gateway, &usage, &tokens, usd).await;
+        self.keep_row(&gateway).await;
     }
 
     fn note_answer(&mut self, answer: &Response, is_whole: bool) {
@@ -220,13 +226,13 @@ impl Watched {
     }
 
     /// Remembers an answer that the next request goes on from, with it or without.
-    async fn note_given(&self, app: &Shared, answer: &Response) {
-        let (run, conversations) = (&self.row.run, &app.gateway.conversations);
+    async fn note_given(&self, gateway: &Arc<Gateway>, answer: &Response) {
+        let (run, conversations) = (&self.row.run, &gateway.conversations);
         let is_nameless = run.run_id.starts_with(NAMELESS);
         if !self.is_kept && !is_nameless {
             return;
         }
-        let Some(conversation) = conversations.of(app, run).await else { return };
+        let Some(conversation) = conversations.of(run).await else { return };
         let is_saved = {
             let mut conversation = lock(&conversation);
             let is_first = conversation.next_index <= 1;
@@ -248,25 +254,25 @@ impl Watched {
             self.is_kept || is_first
         };
         if is_saved {
-            app.gateway.save(app, run, &conversation).await;
+            gateway.save(run, &conversation).await;
         }
     }
 
     /// Stores the row, and keeps it for a call that is made again.
-    async fn keep_row(&self, app: &Shared) {
-        if let Some(conversation) = app.gateway.conversations.of(app, &self.row.run).await {
+    async fn keep_row(&self, gateway: &Arc<Gateway>) {
+        if let Some(conversation) = gateway.conversations.of(&self.row.run).await {
             let mut conversation = lock(&conversation);
             let latest = conversation.latest.as_mut();
             if let Some(latest) = latest.filter(|row| row.step_index == self.row.step_index) {
                 *latest = Arc::clone(&self.row);
             }
         }
-        app.gateway.amend_step(app, Arc::clone(&self.row));
+        gateway.amend_step(Arc::clone(&self.row));
     }
 
-    async fn note_aside(&self, app: &Shared, spent: Spend) {
+    async fn note_aside(&self, gateway: &Arc<Gateway>, spent: Spend) {
         let run = &self.row.run;
-        let Some(conversation) = app.gateway.conversations.of(app, run).await else { return };
+        let Some(conversation) = gateway.conversations.of(run).await else { return };
         let is_begun = {
             let mut conversation = lock(&conversation);
             conversation.asides += spent;
@@ -274,7 +280,7 @@ impl Watched {
         };
         // A run of which no step is known yet is not stored for the sake of an aside.
         if is_begun {
-            app.gateway.save(app, run, &conversation).await;
+            gateway.save(run, &conversation).await;
         }
     }
 
@@ -282,9 +288,15 @@ impl Watched {
         if answer.model.is_empty() { self.model.clone() } else { answer.model.clone() }
     }
 
-    async fn note_cache(&self, app: &Shared, usage: &TokenUsage, tokens: &Tokens, usd: f64) {
+    async fn note_cache(
+        &self,
+        gateway: &Arc<Gateway>,
+        usage: &TokenUsage,
+        tokens: &Tokens,
+        usd: f64,
+    ) {
         let run = &self.row.run;
-        let Some(conversation) = app.gateway.conversations.of(app, run).await else { return };
+        let Some(conversation) = gateway.conversations.of(run).await else { return };
         let (cause, share) = {
             let mut conversation = lock(&conversation);
             conversation.switching.used(tokens, usd, now_ms());
@@ -297,11 +309,11 @@ impl Watched {
                 share,
                 "steering seems to cost this run its cache; it is steered no more"
             );
-            app.metrics.cache_guards_tripped.inc();
+            gateway.runtime.metrics.cache_guards_tripped.inc();
         }
         // The sums go with the next request; what stops the steering must not be forgotten.
         if cause.is_some() {
-            app.gateway.save(app, run, &conversation).await;
+            gateway.save(run, &conversation).await;
         }
     }
 }

@@ -3,15 +3,15 @@
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use rb_engine::policy::token_budget::wrap_up;
-use rb_store::{Change, RunKey, Scope};
+use rb_store::{Change, RunKey, Scope, Store};
 use serde::{Deserialize, Serialize};
 
-use super::conversations::lock;
-use crate::app::App;
 use crate::config::ConfigError;
+use crate::conversation::store::lock;
+use crate::write_queue::Recorder;
 use rb_runtime::clock::{day_of, format_day, now_ms};
 
 /// Hard limits; what is left out is not limited.
@@ -50,8 +50,8 @@ impl Default for BudgetConfig {
 
 impl BudgetConfig {
     /// Refuses limits that could not work.
-    pub(super) fn check(self) -> Result<Self, ConfigError> {
-        let wrong = |name, value: String, wanted| Err(ConfigError::Value { name, value, wanted });
+    pub(crate) fn check(self) -> Result<Self, ConfigError> {
+        let wrong = |name, value: String, wanted| Err(ConfigError { name, value, wanted });
         if !(self.soft_share > 0.0 && self.soft_share <= 1.0) {
             let wanted = "a number above 0 and at most 1";
             return wrong("budget.soft_share", self.soft_share.to_string(), wanted);
@@ -82,9 +82,9 @@ impl BudgetConfig {
 
 /// Tokens and what they cost.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub(super) struct Spend {
-    pub(super) tokens: u64,
-    pub(super) usd: f64,
+pub(crate) struct Spend {
+    pub(crate) tokens: u64,
+    pub(crate) usd: f64,
 }
 
 impl AddAssign for Spend {
@@ -110,7 +110,7 @@ impl Spend {
 
 /// How a request stands to the budgets.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Standing {
+pub(crate) enum Standing {
     Within,
     /// A soft limit is reached; the words for the agent.
     Near(String),
@@ -119,11 +119,13 @@ pub(super) enum Standing {
 }
 
 /// What was used, by run, and by key and day.
-pub(super) struct Budgets {
+pub(crate) struct Budgets {
     config: BudgetConfig,
     days: Mutex<Day>,
     runs: Mutex<HashMap<RunKey, Purse>>,
     runs_max: usize,
+    store: Arc<dyn Store>,
+    queue: Recorder,
 }
 
 #[derive(Default)]
@@ -151,18 +153,17 @@ impl Purse {
 const ALL: &str = "";
 
 impl Budgets {
-    pub(super) fn new(config: BudgetConfig, runs_max: usize) -> Self {
-        Self { config, days: Mutex::default(), runs: Mutex::default(), runs_max }
+    pub(crate) fn new(
+        config: BudgetConfig,
+        runs_max: usize,
+        store: Arc<dyn Store>,
+        queue: Recorder,
+    ) -> Self {
+        Self { config, days: Mutex::default(), runs: Mutex::default(), runs_max, store, queue }
     }
 
     /// How a request stands. `asides` is what the run used beside its steps.
-    pub(super) async fn standing(
-        &self,
-        app: &App,
-        key: &str,
-        run: &RunKey,
-        asides: Spend,
-    ) -> Standing {
+    pub(crate) async fn standing(&self, key: &str, run: &RunKey, asides: Spend) -> Standing {
         let config = &self.config;
         let mut near = None;
         for (name, limits, whose) in [
@@ -174,8 +175,8 @@ impl Budgets {
                 continue;
             }
             let spent = match name {
-                None => self.of_run(app, run, asides).await,
-                Some(name) => self.today(app, name).await,
+                None => self.of_run(run, asides).await,
+                Some(name) => self.today(name).await,
             };
             match level(spent, limits, self.config.soft_share, whose) {
                 Standing::Over(why) => return Standing::Over(why),
@@ -187,7 +188,7 @@ impl Budgets {
     }
 
     /// A call was made.
-    pub(super) fn spend(&self, app: &App, key: &str, run: &RunKey, spent: Spend) {
+    pub(crate) fn spend(&self, key: &str, run: &RunKey, spent: Spend) {
         let config = &self.config;
         if config.run_tokens.is_some() || config.run_usd.is_some() {
             let mut runs = lock(&self.runs);
@@ -201,12 +202,12 @@ impl Budgets {
             (ALL, config.day_tokens.is_some() || config.day_usd.is_some()),
         ] {
             if is_limited {
-                self.spend_today(app, name, spent);
+                self.spend_today(name, spent);
             }
         }
     }
 
-    fn spend_today(&self, app: &App, name: &str, spent: Spend) {
+    fn spend_today(&self, name: &str, spent: Spend) {
         let mut days = lock(&self.days);
         days.turn_page(day_of(now_ms()));
         let day = days.day;
@@ -215,12 +216,12 @@ impl Budgets {
         // Until the store has said what was used before, a sum would be too small and must not replace it.
         if purse.before.is_some() {
             let value = purse.total().write();
-            app.gateway.recorder.put(Change::PutSetting { name: setting(day, name), value });
+            self.queue.put(Change::PutSetting { name: setting(day, name), value });
         }
     }
 
     /// What a key has used today; after a restart the store knows.
-    async fn today(&self, app: &App, name: &str) -> Spend {
+    async fn today(&self, name: &str) -> Spend {
         let day = day_of(now_ms());
         {
             let mut days = lock(&self.days);
@@ -229,7 +230,7 @@ impl Budgets {
                 return purse.total();
             }
         }
-        let stored = app.store.setting(&setting(day, name)).await;
+        let stored = self.store.setting(&setting(day, name)).await;
         let mut days = lock(&self.days);
         days.turn_page(day);
         let purse = days.purses.entry(name.to_owned()).or_default();
@@ -240,12 +241,12 @@ impl Budgets {
     }
 
     /// What a run has used; after a restart its stored steps tell.
-    async fn of_run(&self, app: &App, run: &RunKey, asides: Spend) -> Spend {
+    async fn of_run(&self, run: &RunKey, asides: Spend) -> Spend {
         let known = lock(&self.runs).get(run).copied();
         if let Some(purse) = known.filter(|purse| purse.before.is_some()) {
             return purse.total();
         }
-        let Ok(row) = app.store.run(&Scope::org(&run.org), &run.run_id).await else {
+        let Ok(row) = self.store.run(&Scope::org(&run.org), &run.run_id).await else {
             return known.unwrap_or_default().total();
         };
         let mut before = asides;

@@ -36,7 +36,7 @@ pub(crate) struct Upstream {
 impl Upstream {
     /// Checks that the address can be called.
     pub(crate) fn new(raw: &RawUpstream) -> Result<Self, ConfigError> {
-        let wrong = |wanted| ConfigError::Value {
+        let wrong = |wanted| ConfigError {
             name: "upstreams",
             value: format!("{} = {}", raw.name, raw.base_url),
             wanted,

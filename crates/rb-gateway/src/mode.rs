@@ -51,7 +51,7 @@ fn half() -> f64 {
 
 impl Experiment {
     /// The arm of a run: a coin that falls the same way for the same run, on any machine.
-    pub(super) fn arm(&self, run: &RunKey) -> &'static str {
+    pub(crate) fn arm(&self, run: &RunKey) -> &'static str {
         let drawn = Sha256::digest(format!("{}:{}", self.id, run.run_id).as_bytes());
         let mut first = [0; 8];
         first.copy_from_slice(&drawn[..8]);

@@ -11,13 +11,13 @@ const REMEMBERED_MAX: usize = 10_000;
 
 /// What models were seen to refuse.
 #[derive(Default)]
-pub(super) struct Channels {
+pub(crate) struct Channels {
     refused: Mutex<HashSet<(String, String, Channel)>>,
 }
 
 impl Channels {
     /// The channels to try for a model, best first. One that needs a beta is used only where somebody chose it.
-    pub(super) fn of(&self, upstream: &str, model: &str, dialect: &Dialect) -> Vec<Channel> {
+    pub(crate) fn of(&self, upstream: &str, model: &str, dialect: &Dialect) -> Vec<Channel> {
         let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = |channel: &Channel| {
             let place = (upstream.to_owned(), model.to_owned(), *channel);
@@ -27,7 +27,7 @@ impl Channels {
     }
 
     /// The provider refused a request with this channel and took it without.
-    pub(super) fn refuse(&self, upstream: &str, model: &str, channel: Channel) {
+    pub(crate) fn refuse(&self, upstream: &str, model: &str, channel: Channel) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if refused.len() >= REMEMBERED_MAX {
             refused.clear();

@@ -10,15 +10,15 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 const OURS: &str = "x-reasonblocks-";
 
 /// Carries our key, since `Authorization` is the provider's.
-pub(super) const KEY: &str = "x-reasonblocks-key";
+pub(crate) const KEY: &str = "x-reasonblocks-key";
 /// Chooses what is done with one request.
-pub(super) const MODE: &str = "x-reasonblocks-mode";
+pub(crate) const MODE: &str = "x-reasonblocks-mode";
 
 const HOP_BY_HOP: [HeaderName; 5] = [CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
 const HOP_BY_HOP_NAMED: [&str; 3] = ["keep-alive", "proxy-authenticate", "proxy-authorization"];
 
 /// The client's headers, as the upstream gets them. Its host and the length of the body are written anew.
-pub(super) fn to_upstream(headers: &HeaderMap) -> HeaderMap {
+pub(crate) fn to_upstream(headers: &HeaderMap) -> HeaderMap {
     let mut passed = end_to_end(headers);
     for name in [HOST, CONTENT_LENGTH, EXPECT] {
         passed.remove(name);
@@ -32,7 +32,7 @@ pub(super) fn to_upstream(headers: &HeaderMap) -> HeaderMap {
 }
 
 /// The upstream's headers, as the client gets them.
-pub(super) fn to_client(headers: &HeaderMap) -> HeaderMap {
+pub(crate) fn to_client(headers: &HeaderMap) -> HeaderMap {
     end_to_end(headers)
 }
 
@@ -53,7 +53,7 @@ fn end_to_end(headers: &HeaderMap) -> HeaderMap {
 }
 
 /// Of the encodings that a client takes, those that the reader of answers takes too.
-pub(super) fn keep_readable_encodings(headers: &mut HeaderMap) {
+pub(crate) fn keep_readable_encodings(headers: &mut HeaderMap) {
     let Some(given) = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()) else {
         return;
     };
@@ -71,7 +71,7 @@ pub(super) fn keep_readable_encodings(headers: &mut HeaderMap) {
 }
 
 /// Adds to the list of betas that the client asks for.
-pub(super) fn add_beta(headers: &mut HeaderMap, beta: &str) {
+pub(crate) fn add_beta(headers: &mut HeaderMap, beta: &str) {
     const BETA: &str = "anthropic-beta";
     let given: Vec<&str> =
         headers.get_all(BETA).iter().filter_map(|value| value.to_str().ok()).collect();

@@ -15,7 +15,7 @@ const INPUT_TOKENS_MIN: u64 = 2_048;
 /// Why a request read less from the cache than the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Cause {
+pub(crate) enum Cause {
     /// We changed this request or the one before.
     Ours,
     /// The client changed the history.
@@ -26,17 +26,17 @@ pub(super) enum Cause {
 
 /// What is known of a run's cache.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(super) struct Ledger {
-    pub(super) calls: u64,
-    pub(super) input_tokens: u64,
-    pub(super) cache_read_tokens: u64,
-    pub(super) misses_ours: u64,
-    pub(super) misses_client: u64,
-    pub(super) misses_expired: u64,
+pub(crate) struct Ledger {
+    pub(crate) calls: u64,
+    pub(crate) input_tokens: u64,
+    pub(crate) cache_read_tokens: u64,
+    pub(crate) misses_ours: u64,
+    pub(crate) misses_client: u64,
+    pub(crate) misses_expired: u64,
     /// Tokens that were read at the full price because of misses of ours.
-    pub(super) lost_tokens: u64,
+    pub(crate) lost_tokens: u64,
     /// Steering has stopped for the sake of the cache.
-    pub(super) is_blown: bool,
+    pub(crate) is_blown: bool,
     /// The share read from the cache last time.
     last_share: Option<f64>,
     last_changed: bool,
@@ -44,16 +44,16 @@ pub(super) struct Ledger {
 
 /// What is known about a request beside its tokens.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Request {
+pub(crate) struct Request {
     /// New text of ours went into it.
-    pub(super) is_changed: bool,
+    pub(crate) is_changed: bool,
     /// The client sent the same history as before, and more.
-    pub(super) is_continued: bool,
+    pub(crate) is_continued: bool,
 }
 
 impl Ledger {
     /// Takes what an answer used, and says what a miss was due to.
-    pub(super) fn note(&mut self, used: &TokenUsage, request: Request) -> Option<Cause> {
+    pub(crate) fn note(&mut self, used: &TokenUsage, request: Request) -> Option<Cause> {
         self.calls += 1;
         self.input_tokens += used.input();
         self.cache_read_tokens += used.cache_read;
@@ -86,7 +86,7 @@ impl Ledger {
     }
 
     /// The share of all input that came from the cache.
-    pub(super) fn read_share(&self) -> Option<f64> {
+    pub(crate) fn read_share(&self) -> Option<f64> {
         #[expect(clippy::cast_precision_loss, reason = "a share needs no more than 52 bits")]
         let share = self.cache_read_tokens as f64 / self.input_tokens as f64;
         (self.input_tokens > 0).then_some(share)

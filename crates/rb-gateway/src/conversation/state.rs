@@ -12,41 +12,41 @@ use rb_wire::response::Response;
 use rb_wire::steps::{self, NewSteps, PendingTurn, Reply};
 use serde::{Deserialize, Serialize};
 
-use super::budgets::Spend;
-use super::ledger::Ledger;
-use super::switching::Switching;
+use crate::budget::Spend;
+use crate::cache_guard::Ledger;
+use crate::model_routing::Switching;
 
 /// A conversation after its newest request.
 #[derive(Debug, Default)]
-pub(super) struct Conversation {
+pub(crate) struct Conversation {
     /// The links of the newest request; after a restart only the last of them, at its place.
     links: Known,
     /// What that request left open.
     carry: Option<PendingTurn>,
     /// What was put into requests before, and goes into every later one.
-    pub(super) planted: Vec<Injection>,
+    pub(crate) planted: Vec<Injection>,
     /// The index of the next step.
-    pub(super) next_index: u32,
-    pub(super) ledger: Ledger,
+    pub(crate) next_index: u32,
+    pub(crate) ledger: Ledger,
     /// What it is found by at the moment.
-    pub(super) head: String,
+    pub(crate) head: String,
     /// The model that the newest request asked for.
     model: String,
     /// Whether the newest request brought tools.
     has_tools: bool,
     /// The row of the newest step, for a call that is made again.
-    pub(super) latest: Option<Arc<StepRow>>,
-    pub(super) switching: Switching,
+    pub(crate) latest: Option<Arc<StepRow>>,
+    pub(crate) switching: Switching,
     /// What requests beside the conversation used.
-    pub(super) asides: Spend,
+    pub(crate) asides: Spend,
     /// What the newest answer said, where the next request may go on from it without bringing it.
     kept: Option<Reply>,
     /// Such an answer is on its way.
     awaits_answer: bool,
     /// The provider's name for that answer: the conversation is found by it where the provider keeps it.
-    pub(super) answer: String,
+    pub(crate) answer: String,
     /// What the newest answer is known by in a history that was rewritten.
-    pub(super) mark: String,
+    pub(crate) mark: String,
     /// The answer that the newest request went on from.
     went_on_from: Option<String>,
     /// The client has rewritten its history before, and may do so with every request.
@@ -55,7 +55,7 @@ pub(super) struct Conversation {
 
 /// What a request is to the conversation that its run is known by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// A part of it.
     Within(Continuity),
     /// A part of it, and what was taken for its beginning was a request beside it.
@@ -120,7 +120,7 @@ struct KeptPlant {
 
 impl Conversation {
     /// How a request goes on from the newest one. One that brings only what is new goes on as a whole.
-    pub(super) fn continuity(&self, chat: &ParsedRequest<'_>) -> Continuity {
+    pub(crate) fn continuity(&self, chat: &ParsedRequest<'_>) -> Continuity {
         if chat.is_server_side_history() && !self.is_empty() {
             let before = chat.previous_response_id();
             let has_same_words = match &self.links {
@@ -152,7 +152,7 @@ impl Conversation {
 
     /// What a request is to this conversation. Clients send more under the name of a session than the conversation of its
     /// agent: they ask a small model for titles, topics and summaries, and let other agents work.
-    pub(super) fn place(&self, chat: &ParsedRequest<'_>, is_of_harness: bool) -> Place {
+    pub(crate) fn place(&self, chat: &ParsedRequest<'_>, is_of_harness: bool) -> Place {
         let continuity = self.continuity(chat);
         // An agent works with tools; what comes from the same program without any is about the work. A provider that
         // keeps the conversation may keep its tools, too.
@@ -191,7 +191,7 @@ impl Conversation {
 
     /// Reads what is new in a request and remembers the request. What was read before is not read again, and a step
     /// that comes back in a history made anew is no new step.
-    pub(super) fn take<'a>(
+    pub(crate) fn take<'a>(
         &mut self,
         chat: &ParsedRequest<'a>,
         continuity: Continuity,
@@ -228,24 +228,24 @@ impl Conversation {
     }
 
     /// The provider has answered and keeps the answer, if it is one and came to its end.
-    pub(super) fn answered(&mut self, answer: &Response) {
+    pub(crate) fn answered(&mut self, answer: &Response) {
         let is_kept = answer.is_complete && !answer.id.is_empty();
         self.kept = is_kept.then(|| Reply::from(answer));
         self.awaits_answer = false;
     }
 
     /// The client has rewritten its history before.
-    pub(super) fn is_rewritten(&self) -> bool {
+    pub(crate) fn is_rewritten(&self) -> bool {
         self.is_rewritten
     }
 
     /// An answer that the next request may go on from is on its way to us.
-    pub(super) fn awaits_answer(&self) -> bool {
+    pub(crate) fn awaits_answer(&self) -> bool {
         self.awaits_answer
     }
 
     /// The link of the newest message.
-    pub(super) fn newest(&self) -> MessageHash {
+    pub(crate) fn newest(&self) -> MessageHash {
         match &self.links {
             Known::All(links) => links.last().copied().unwrap_or_default(),
             Known::Head { link, .. } => *link,
@@ -253,7 +253,7 @@ impl Conversation {
     }
 
     /// As it is stored.
-    pub(super) fn write(&self) -> String {
+    pub(crate) fn write(&self) -> String {
         let count = match &self.links {
             Known::All(links) => links.len(),
             Known::Head { count, .. } => *count,
@@ -286,7 +286,7 @@ impl Conversation {
     }
 
     /// What was stored; `None` if it cannot be read.
-    pub(super) fn read(kept: &str) -> Option<Self> {
+    pub(crate) fn read(kept: &str) -> Option<Self> {
         let kept: Kept<'_> = serde_json::from_str(kept).ok()?;
         let planted = kept.planted.into_iter().filter_map(|plant| {
             let channel = Channel::by_id(&plant.channel)?;

@@ -20,13 +20,12 @@ use rb_wire::request::ParsedRequest;
 use rb_wire::steps::PendingTurn;
 use tokio::time::Instant;
 
-use super::budgets::Standing;
-use super::conversation::{Conversation, Place};
-use super::conversations::{head, lock, newest_mark};
-use super::mode::Mode;
-use super::watched::{Change as Made, Watched};
-use super::{Gateway, NAMELESS, Placement, remembered};
-use crate::app::{App, Shared};
+use crate::budget::Standing;
+use crate::conversation::state::{Conversation, Place};
+use crate::conversation::store::{head, lock, newest_mark};
+use crate::exchange::{Change as Made, Watched};
+use crate::mode::Mode;
+use crate::{Gateway, NAMELESS, Placement, remembered};
 use rb_runtime::auth::Caller;
 use rb_runtime::clock::now_ms;
 use rb_runtime::operator_messages::Claimed;
@@ -40,7 +39,7 @@ const READ_BESIDE_BYTES: usize = 256 << 10;
 const TEXT_CHARS_MAX: usize = 64_000;
 
 /// What becomes of a request.
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// It goes out as it came, and nobody looks at the answer.
     Unwatched,
     /// It is not sent: a budget is used up.
@@ -51,51 +50,50 @@ pub(super) enum Verdict {
 
 /// A request as it came.
 #[derive(Clone, Copy)]
-pub(super) struct Incoming<'a> {
-    pub(super) caller: &'a Caller,
-    pub(super) upstream: &'a str,
-    pub(super) dialect: &'static Dialect,
-    pub(super) headers: &'a HeaderMap,
-    pub(super) body: &'a Bytes,
-    pub(super) mode: Mode,
+pub(crate) struct Incoming<'a> {
+    pub(crate) caller: &'a Caller,
+    pub(crate) upstream: &'a str,
+    pub(crate) dialect: &'static Dialect,
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) body: &'a Bytes,
+    pub(crate) mode: Mode,
 }
 
 /// Watches a request. What takes too long is left out, and a fault of ours is counted and goes no further.
-pub(super) async fn watch(app: &Shared, incoming: Incoming<'_>) -> Verdict {
+pub(crate) async fn watch(gateway: &Arc<Gateway>, incoming: Incoming<'_>) -> Verdict {
     if incoming.mode == Mode::Off {
         return Verdict::Unwatched;
     }
     let looked = if incoming.body.len() > READ_BESIDE_BYTES {
-        look_beside(app, incoming).await
+        look_beside(gateway, incoming).await
     } else {
-        AssertUnwindSafe(look(app, incoming)).catch_unwind().await.ok().flatten()
+        AssertUnwindSafe(look(gateway, incoming)).catch_unwind().await.ok().flatten()
     };
     looked.unwrap_or_else(|| {
-        app.metrics.failed_open.inc();
+        gateway.runtime.metrics.failed_open.inc();
         Verdict::Unwatched
     })
 }
 
 /// Looks at a long request in a task of its own. If that takes too long, the request goes out as it came; the steps in it
 /// are known for the next one.
-async fn look_beside(app: &Shared, incoming: Incoming<'_>) -> Option<Verdict> {
+async fn look_beside(gateway: &Arc<Gateway>, incoming: Incoming<'_>) -> Option<Verdict> {
     let (caller, upstream) = (incoming.caller.clone(), incoming.upstream.to_owned());
     let (headers, body) = (incoming.headers.clone(), incoming.body.clone());
     let (dialect, mode) = (incoming.dialect, incoming.mode);
-    let shared = Shared::clone(app);
+    let shared = Arc::clone(gateway);
     let mut looking = tokio::spawn(async move {
         let upstream = upstream.as_str();
         let (caller, headers, body) = (&caller, &headers, &body);
         look(&shared, Incoming { caller, upstream, dialect, headers, body, mode }).await
     });
-    if let Ok(looked) = tokio::time::timeout(app.gateway.config.decided_within, &mut looking).await
-    {
+    if let Ok(looked) = tokio::time::timeout(gateway.config.decided_within, &mut looking).await {
         return looked.ok().flatten();
     }
-    let app = Shared::clone(app);
+    let gateway = Arc::clone(gateway);
     tokio::spawn(async move {
         if let Ok(Some(Verdict::Watched(mut watched))) = looking.await {
-            watched.untold(&app).await;
+            watched.untold(&gateway).await;
         }
     });
     None
@@ -105,15 +103,15 @@ async fn look_beside(app: &Shared, incoming: Incoming<'_>) -> Option<Verdict> {
 const ATTEMPTS: u32 = 4;
 
 /// `None` if something failed or took too long.
-async fn look(app: &Shared, incoming: Incoming<'_>) -> Option<Verdict> {
+async fn look(gateway: &Arc<Gateway>, incoming: Incoming<'_>) -> Option<Verdict> {
     let Ok(chat) = ParsedRequest::parse(incoming.dialect, incoming.body) else {
         return Some(Verdict::Unwatched); // the provider will say what is wrong with it
     };
-    let deadline = Deadline::new(&app.gateway);
+    let deadline = Deadline::new(gateway);
     for _ in 0..ATTEMPTS {
-        match decide(app, &incoming, &chat, deadline).await? {
+        match decide(gateway, &incoming, &chat, deadline).await? {
             Decided::So(verdict) => return Some(verdict),
-            Decided::Overtaken => app.metrics.version_conflicts.inc(),
+            Decided::Overtaken => gateway.runtime.metrics.version_conflicts.inc(),
         };
     }
     None
@@ -142,29 +140,28 @@ impl Deadline {
 }
 
 async fn decide(
-    app: &Shared,
+    gateway: &Arc<Gateway>,
     incoming: &Incoming<'_>,
     chat: &ParsedRequest<'_>,
     deadline: Deadline,
 ) -> Option<Decided> {
-    let gateway = &app.gateway;
     let (org, project) = incoming.caller.org_and_project(None, None);
-    let mut named = deadline.of(gateway.run_of(app, &org, incoming, chat)).await?;
-    let (mut turn, mut conversation) = deadline.of(taken_up(app, &named.run)).await??;
+    let mut named = deadline.of(gateway.run_of(&org, incoming, chat)).await?;
+    let (mut turn, mut conversation) = deadline.of(taken_up(gateway, &named.run)).await??;
     if chat.is_server_side_history() || chat.has_item_references() {
-        let told = gateway.conversations.told_answer(app, &named.run, &conversation);
+        let told = gateway.conversations.told_answer(&named.run, &conversation);
         deadline.of(told).await?;
     }
     let mut place = lock(&conversation).place(chat, named.is_of_harness);
     if place == Place::Other {
         named = named.child(chat);
-        (turn, conversation) = deadline.of(taken_up(app, &named.run)).await??;
+        (turn, conversation) = deadline.of(taken_up(gateway, &named.run)).await??;
         place = lock(&conversation).place(chat, named.is_of_harness);
     }
     let run = &named.run;
     let incoming = &Incoming { mode: gateway.mode_in_arm(incoming.mode, run), ..*incoming };
     let asides = lock(&conversation).asides;
-    let standing = gateway.budgets.standing(app, &incoming.caller.name, run, asides);
+    let standing = gateway.budgets.standing(&incoming.caller.name, run, asides);
     let near = match deadline.of(standing).await? {
         Standing::Over(why) => return Some(Decided::So(Verdict::Refused { status: 429, why })),
         Standing::Near(text) => Some(text),
@@ -179,10 +176,10 @@ async fn decide(
         }
     };
     let start = || gateway.start_of(incoming, &named, &project, chat);
-    let begun = deadline.of(ensure_live(app, run, start, &mut turn)).await??;
+    let begun = deadline.of(ensure_live(gateway, run, start, &mut turn)).await??;
     let says_more = begun.or_else(|| (place == Place::Instead).then(start));
     let conversation = conversation.as_ref();
-    let here = Here { app, incoming, chat, conversation, run, near, says_more, deadline };
+    let here = Here { gateway, incoming, chat, conversation, run, near, says_more, deadline };
     let latest = here.latest().await;
     let walk = here.step_forward(turn.as_mut()?, continuity, latest);
     let walked = AssertUnwindSafe(walk).catch_unwind().await.ok().flatten();
@@ -196,19 +193,22 @@ async fn decide(
 
 /// Waits for the turn of a run and takes up its conversation. Where other nodes may have gone on with the run, its state
 /// is read before the conversation: then what is guarded by the version of the state is never older than that.
-async fn taken_up(app: &Shared, run: &RunKey) -> Option<(RunGuard, Arc<Mutex<Conversation>>)> {
-    let mut turn = app.live_runs.lock(run).await;
-    if app.store.is_shared() && turn.is_none() {
-        *turn = app.run_loader.load_known(run).await.ok()?;
-        app.gateway.conversations.forget(run);
+async fn taken_up(
+    gateway: &Arc<Gateway>,
+    run: &RunKey,
+) -> Option<(RunGuard, Arc<Mutex<Conversation>>)> {
+    let mut turn = gateway.runtime.live_runs.lock(run).await;
+    if gateway.runtime.store.is_shared() && turn.is_none() {
+        *turn = gateway.runtime.run_loader.load_known(run).await.ok()?;
+        gateway.conversations.forget(run);
     }
-    let conversation = app.gateway.conversations.of(app, run).await?;
+    let conversation = gateway.conversations.of(run).await?;
     Some((turn, conversation))
 }
 
 /// Everything around one request.
 struct Here<'a> {
-    app: &'a Shared,
+    gateway: &'a Arc<Gateway>,
     incoming: &'a Incoming<'a>,
     chat: &'a ParsedRequest<'a>,
     conversation: &'a Mutex<Conversation>,
@@ -231,7 +231,8 @@ impl Here<'_> {
             return latest;
         }
         let newest = next.checked_sub(1)?;
-        let rows = self.deadline.of(self.app.store.steps(self.run, newest, 1)).await?.ok()?;
+        let rows =
+            self.deadline.of(self.gateway.runtime.store.steps(self.run, newest, 1)).await?.ok()?;
         rows.into_iter().next().map(Arc::new)
     }
 
@@ -243,7 +244,7 @@ impl Here<'_> {
         continuity: Continuity,
         latest: Option<Arc<StepRow>>,
     ) -> Option<Decided> {
-        let (app, gateway, run) = (self.app, &self.app.gateway, self.run);
+        let (gateway, run) = (self.gateway, self.run);
         let model = self.chat.model().into_owned();
         let is_open = self.incoming.mode == Mode::Steer && !lock(self.conversation).ledger.is_blown;
         let mut rows = self.new_rows(continuity);
@@ -268,7 +269,7 @@ impl Here<'_> {
                 let found;
                 (found, matches) = self.found(&ask, &model).await;
                 if is_open {
-                    words = app.messages.claim(run).await;
+                    words = gateway.runtime.messages.claim(run).await;
                 }
                 live.plan(ask, &found, &words.texts(), &model, &mut row);
                 row
@@ -285,13 +286,13 @@ impl Here<'_> {
         lock(self.conversation).latest = Some(Arc::clone(&row));
         let is_kept = self.keep(live, seen, is_retry).await;
         if is_kept != Some(true) {
-            app.messages.put_back(words).await;
+            gateway.runtime.messages.put_back(words).await;
             return is_kept.map(|_| Decided::Overtaken);
         }
         if let Some(Stop::TokenBudget { used, limit }) =
             live.current_plan().and_then(|plan| plan.stop)
         {
-            app.messages.put_back(words).await;
+            gateway.runtime.messages.put_back(words).await;
             let why = format!("the token budget of this run is used up: {used} of {limit}");
             return Some(Decided::So(Verdict::Refused { status: 429, why }));
         }
@@ -304,7 +305,7 @@ impl Here<'_> {
             Mode::Steer if !gateway.config.routing.is_empty() => {
                 let max = gateway.config.routing_switches_max;
                 let switching = &conversation.switching;
-                switching.choose(&model, routed, max, &app.prices, now_ms()).to_owned()
+                switching.choose(&model, routed, max, &gateway.runtime.prices, now_ms()).to_owned()
             }
             Mode::Steer | Mode::Observe | Mode::Off => model.clone(),
         };
@@ -328,17 +329,17 @@ impl Here<'_> {
         seen: Vec<Arc<StepRow>>,
         is_retry: bool,
     ) -> Option<bool> {
-        let (app, gateway) = (self.app, &self.app.gateway);
+        let gateway = self.gateway;
         let start = self.says_more.clone().map(|start| Change::StartRun(Box::new(start)));
         let rows = seen.iter().map(|row| Change::PutStep(Arc::clone(row)));
         let mut changes: Vec<Change> = start.into_iter().chain(rows).collect();
         let version = live.version + changes.len() as u64;
         changes.push(remembered(self.run, &lock(self.conversation)));
-        if !app.store.is_shared() {
+        if !gateway.runtime.store.is_shared() {
             for change in changes {
                 gateway.recorder.put(change);
             }
-        } else if !self.deadline.of(gateway.agreed(app, self.run, live.version, changes)).await?? {
+        } else if !self.deadline.of(gateway.agreed(self.run, live.version, changes)).await?? {
             return Some(false);
         }
         live.version = version;
@@ -347,9 +348,10 @@ impl Here<'_> {
         for (at, row) in seen.iter().enumerate() {
             let project = &row.project;
             if at < counted {
-                StepAssessed { row, project }.emit(&app.metrics, &app.events);
+                StepAssessed { row, project }
+                    .emit(&gateway.runtime.metrics, &gateway.runtime.events);
             } else {
-                StepChanged { row, project }.emit(&app.events);
+                StepChanged { row, project }.emit(&gateway.runtime.events);
             }
         }
         Some(true)
@@ -357,10 +359,10 @@ impl Here<'_> {
 
     /// Looks up patterns for a call. Standing rules (E3) are looked up only if the configuration enables them.
     async fn found(&self, ask: &PreCall, model: &str) -> (Retrieved, Vec<Match>) {
-        let has_rules = self.app.gateway.config.standing_rules;
+        let has_rules = self.gateway.config.standing_rules;
         let wanted = |query: &&Query| has_rules || query.tier != Tier::E3;
         let queries: Vec<Query> = ask.queries.iter().filter(wanted).cloned().collect();
-        let looking = self.app.guidance.look_up(&self.run.org, model, &queries);
+        let looking = self.gateway.runtime.guidance.look_up(&self.run.org, model, &queries);
         let answers = self.deadline.of(looking).await;
         answers.map(|answers| (answers.retrieved, answers.matches)).unwrap_or_default()
     }
@@ -373,10 +375,11 @@ impl Here<'_> {
         // What the provider keeps is found by its answers.
         if !self.chat.is_server_side_history() {
             let head = head(conversation.newest(), &self.chat.model());
-            self.app.gateway.conversations.note_head(self.run, &conversation.head, &head);
+            self.gateway.conversations.note_head(self.run, &conversation.head, &head);
             conversation.head = head;
             // Other nodes know nothing else of our answers; alone, we do until we are started again.
-            let is_looked_for = self.app.store.is_shared() || conversation.is_rewritten();
+            let is_looked_for =
+                self.gateway.runtime.store.is_shared() || conversation.is_rewritten();
             if is_looked_for
                 && self.run.run_id.starts_with(NAMELESS)
                 && let Some(mark) = newest_mark(self.chat)
@@ -438,7 +441,7 @@ fn changed(
 
 /// Makes sure that the run's state is there. A run that nobody knew gives what it says about itself.
 async fn ensure_live(
-    app: &Shared,
+    gateway: &Arc<Gateway>,
     run: &RunKey,
     start: impl FnOnce() -> RunStart,
     turn: &mut RunGuard,
@@ -447,14 +450,14 @@ async fn ensure_live(
         return Some(None);
     }
     // Among nodes it was looked for already, and what another one begins meanwhile the guard will find.
-    if !app.store.is_shared() {
-        **turn = app.run_loader.load_known(run).await.ok()?;
+    if !gateway.runtime.store.is_shared() {
+        **turn = gateway.runtime.run_loader.load_known(run).await.ok()?;
         if turn.is_some() {
             return Some(None);
         }
     }
     let start = start();
-    **turn = Some(app.run_loader.begin(&start).await.ok()?);
+    **turn = Some(gateway.runtime.run_loader.begin(&start).await.ok()?);
     Some(Some(start))
 }
 
@@ -489,16 +492,15 @@ fn row_of(run: &RunKey, step: &RunStep<'_>, step_index: u32) -> StepRow {
 impl Gateway {
     /// Makes changes that were decided by a run's state, unless another node has changed the run meanwhile: then this is
     /// `false`. `None` where the store failed.
-    pub(super) async fn agreed(
+    pub(crate) async fn agreed(
         &self,
-        app: &App,
         run: &RunKey,
         version: u64,
         changes: Vec<Change>,
     ) -> Option<bool> {
         let mut guarded = vec![Change::ExpectVersion { run: run.clone(), version }];
         guarded.extend(changes);
-        match app.store.apply(guarded).await {
+        match self.runtime.store.apply(guarded).await {
             Ok(_) => Some(true),
             Err(StoreError::VersionConflict) => Some(false),
             Err(_) => None,
@@ -506,8 +508,8 @@ impl Gateway {
     }
 
     /// Queues what became of a step for the store and tells whoever listens.
-    pub(super) fn amend_step(&self, app: &App, row: Arc<StepRow>) {
-        StepChanged { row: &row, project: &row.project }.emit(&app.events);
+    pub(crate) fn amend_step(&self, row: Arc<StepRow>) {
+        StepChanged { row: &row, project: &row.project }.emit(&self.runtime.events);
         self.recorder.put(Change::AmendStep(row));
     }
 }

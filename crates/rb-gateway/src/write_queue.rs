@@ -21,7 +21,7 @@ const AWAY_PAUSE: Duration = Duration::from_millis(500);
 
 /// Takes changes from anywhere.
 #[derive(Clone)]
-pub(super) struct Recorder {
+pub(crate) struct Recorder {
     queue: mpsc::Sender<Item>,
     lost: Counter,
 }
@@ -35,20 +35,20 @@ enum Item {
 
 impl Recorder {
     /// Starts writing to a store; `lost` counts what did not fit.
-    pub(super) fn start(store: Arc<dyn Store>, lost: Counter) -> Self {
+    pub(crate) fn start(store: Arc<dyn Store>, lost: Counter) -> Self {
         let (queue, waiting) = mpsc::channel(WAITING_MAX);
         tokio::spawn(write(store, waiting, lost.clone()));
         Self { queue, lost }
     }
 
-    pub(super) fn put(&self, change: Change) {
+    pub(crate) fn put(&self, change: Change) {
         if self.queue.try_send(Item::Change(change)).is_err() {
             self.lost.inc();
         }
     }
 
     /// Ready once everything that was put before is stored, or lost for good.
-    pub(super) async fn settled(&self) {
+    pub(crate) async fn settled(&self) {
         let (mark, reached) = oneshot::channel();
         if self.queue.send(Item::Mark(mark)).await.is_ok() {
             let _ = reached.await; // nobody writes any more: then nothing is waited for

@@ -15,10 +15,10 @@ use rb_wire::response_reader::ResponseReader;
 use tokio::time::{Instant, Sleep};
 
 /// Takes what the answer told, and whether it came to its end here.
-pub(super) type WhenDone = Box<dyn FnOnce(Response, bool) + Send>;
+pub(crate) type WhenDone = Box<dyn FnOnce(Response, bool) + Send>;
 
 /// Reads an answer in the encoding it comes in.
-pub(super) enum Reader {
+pub(crate) enum Reader {
     Plain(ResponseReader),
     Gzip(Box<GzDecoder<Sink>>),
     Deflate(Box<ZlibDecoder<Sink>>),
@@ -32,7 +32,7 @@ pub(super) enum Reader {
 }
 
 /// Where decoded bytes go.
-pub(super) struct Sink(ResponseReader);
+pub(crate) struct Sink(ResponseReader);
 
 impl std::io::Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -46,7 +46,7 @@ impl std::io::Write for Sink {
 }
 
 impl Reader {
-    pub(super) fn new(encoding: Option<&str>, reader: ResponseReader) -> Self {
+    pub(crate) fn new(encoding: Option<&str>, reader: ResponseReader) -> Self {
         match encoding {
             None | Some("" | "identity") => Self::Plain(reader),
             Some("gzip" | "x-gzip") => Self::Gzip(Box::new(GzDecoder::new(Sink(reader)))),
@@ -93,7 +93,7 @@ impl Reader {
 }
 
 /// The body of an answer as it passes.
-pub(super) struct Passing {
+pub(crate) struct Passing {
     inner: Incoming,
     reading: Option<(Reader, WhenDone)>,
     ping: Option<Ping>,
@@ -134,12 +134,12 @@ impl Ping {
 
 impl Passing {
     /// Passes a body on and does nothing else.
-    pub(super) fn untouched(inner: Incoming) -> Self {
+    pub(crate) fn untouched(inner: Incoming) -> Self {
         Self { inner, reading: None, ping: None }
     }
 
     /// Passes a body on, reads along, and tells what it said. Silence longer than `silence_max` is filled with pings.
-    pub(super) fn read(
+    pub(crate) fn read(
         inner: Incoming,
         reader: Reader,
         done: WhenDone,

@@ -4,147 +4,66 @@
 //! it, byte for byte but for what was put in; `passing` hands the answer back as it comes and reads along. If any of
 //! them fails, the request goes out as it came and the answer goes back as it came.
 
-/// What runs, keys and days may cost.
-mod budgets;
-/// Which forms of guidance a model takes.
+/// Hard limits on tokens and dollars.
+mod budget;
+/// Prompt cache tracking and its circuit breaker.
+mod cache_guard;
+/// Injection channels by model.
 mod channels;
-/// What is remembered between two requests.
+/// Settings.
+mod config;
+/// State of conversations.
 mod conversation;
-/// The conversations in memory.
-mod conversations;
-/// Sending, and sending once more as it came.
-mod forward;
-/// Which headers pass.
+/// One request on its way to the provider and back.
+mod exchange;
+/// Headers between client and provider.
 mod headers;
-/// The cache of a run, and the fuse.
-mod ledger;
-/// Steered, watched, or let through.
+/// Inspection of requests.
+mod inspect;
+/// Steer, observe or off.
 mod mode;
-/// An answer on its way to the client.
-mod passing;
-/// The way from the hot path to the store.
-mod recorder;
-/// Which model takes a call.
-mod switching;
-/// Whole servers before a scripted upstream.
-#[cfg(test)]
-mod tests;
-/// Where requests go.
-mod upstreams;
-/// One request, watched.
-mod watch;
-/// A watched request on its way, and what came back.
-mod watched;
+/// Changes of the model.
+mod model_routing;
+/// Proxying.
+mod proxy;
+/// Response bodies.
+mod response_tap;
+/// Addresses of providers.
+mod upstream;
+/// Write-behind queue of the store.
+mod write_queue;
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
 use axum::http::HeaderMap;
 use axum::routing::any;
-use prometheus_client::metrics::counter::Counter;
-use rb_store::{Change, ConversationRow, RunKey, RunStart, Store};
+use rb_store::{Change, ConversationRow, RunKey, RunStart};
 use rb_wire::identity::{self, Source};
 use rb_wire::request::ParsedRequest;
-use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::sync::RwLock;
 
-pub use budgets::BudgetConfig;
+pub use budget::BudgetConfig;
+pub use config::{ConfigError, GatewayConfig, Placement};
 pub use mode::{Experiment, Mode};
-pub use upstreams::RawUpstream;
+pub use upstream::RawUpstream;
 
-use self::budgets::Budgets;
-use self::channels::Channels;
-use self::conversation::Conversation;
-use self::conversations::Conversations;
-use self::forward::Upward;
-use self::recorder::Recorder;
-use self::upstreams::Upstreams;
-use self::watch::Incoming;
-use crate::app::{App, Shared};
-use crate::config::ConfigError;
+use budget::Budgets;
+use channels::Channels;
+use conversation::state::Conversation;
+use conversation::store::Conversations;
+use inspect::Incoming;
+use proxy::Upward;
+use rb_runtime::Runtime;
 use rb_runtime::clock::now_ms;
-
-/// Where guidance stands in a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Placement {
-    /// Behind the last words, and from then on always there: the cached beginning stays as it is.
-    #[default]
-    Tail,
-    /// In the system prompt of one request.
-    System,
-}
-
-/// The gateway's settings.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct GatewayConfig {
-    /// Anthropic's address: scheme and host, no path.
-    pub anthropic: String,
-    /// OpenAI's address: scheme and host, no path.
-    pub openai: String,
-    /// Further upstreams, under `/up/<name>`.
-    pub upstreams: Vec<RawUpstream>,
-    /// What is done with runs that say nothing else.
-    pub mode: Mode,
-    /// What is done with the runs of single keys, by key id.
-    pub key_modes: BTreeMap<String, Mode>,
-    /// Where guidance stands.
-    pub placement: Placement,
-    /// Splits runs into arms.
-    pub experiment: Option<Experiment>,
-    /// Hard limits.
-    pub budget: BudgetConfig,
-    /// The model for each state of a run, such as `SLOW = "claude-opus-4-8"`; off where nothing is named.
-    pub routing: BTreeMap<String, String>,
-    /// How often the model of a run may be changed.
-    pub routing_switches_max: u32,
-    /// Whether the standing rules of the library (E3) go into the first call of a run.
-    pub standing_rules: bool,
-    /// Longer requests are refused.
-    pub watched_bytes_max: usize,
-    /// Whoever reaches the gateway may use it without a key, whatever the API asks for: it was started for one child.
-    #[serde(skip)]
-    pub is_keyless: bool,
-    /// An Anthropic stream that is silent for so long gets a ping. Clients show a warning after about twenty seconds.
-    #[serde(skip)]
-    pub silence_max: Duration,
-    /// What was not found out about a request within so many milliseconds is left out, and the request goes on its way.
-    #[serde(rename = "decided_within_ms", deserialize_with = "millis")]
-    pub decided_within: Duration,
-}
-
-impl Default for GatewayConfig {
-    fn default() -> Self {
-        Self {
-            anthropic: "https://api.anthropic.com".to_owned(),
-            openai: "https://api.openai.com".to_owned(),
-            upstreams: Vec::new(),
-            mode: Mode::default(),
-            key_modes: BTreeMap::new(),
-            placement: Placement::default(),
-            experiment: None,
-            budget: BudgetConfig::default(),
-            routing: BTreeMap::new(),
-            routing_switches_max: 4,
-            standing_rules: false,
-            watched_bytes_max: 64 << 20,
-            is_keyless: false,
-            silence_max: Duration::from_secs(15),
-            decided_within: Duration::from_millis(50),
-        }
-    }
-}
-
-fn millis<'de, D: serde::Deserializer<'de>>(given: D) -> Result<Duration, D::Error> {
-    u64::deserialize(given).map(Duration::from_millis)
-}
+use upstream::Upstreams;
+use write_queue::Recorder;
 
 /// What the gateway keeps between requests.
-pub(crate) struct Gateway {
+pub struct Gateway {
+    runtime: Arc<Runtime>,
     config: GatewayConfig,
     upstreams: Upstreams,
     upward: Upward,
@@ -161,32 +80,29 @@ const SETTLES_WITHIN: Duration = Duration::from_secs(10);
 
 impl Gateway {
     /// Checks the addresses and starts what works in the background.
-    pub(crate) fn new(
+    pub fn new(
         config: GatewayConfig,
-        store: Arc<dyn Store>,
-        runs_max: usize,
-        lost: Counter,
+        runtime: Arc<Runtime>,
+        max_runs: usize,
     ) -> Result<Self, ConfigError> {
+        let store = &runtime.store;
+        let queue = Recorder::start(Arc::clone(store), runtime.metrics.telemetry_dropped.clone());
+        let budget = config.budget.check()?;
         Ok(Self {
             upstreams: Upstreams::new(&config.anthropic, &config.openai, &config.upstreams)?,
-            upward: forward::upward(),
+            upward: proxy::upward(),
             channels: Channels::default(),
-            conversations: Conversations::new(runs_max),
-            budgets: Budgets::new(config.budget.check()?, runs_max),
-            recorder: Recorder::start(store, lost),
+            conversations: Conversations::new(max_runs, Arc::clone(store), config.decided_within),
+            budgets: Budgets::new(budget, max_runs, Arc::clone(store), queue.clone()),
+            recorder: queue,
             writing: Arc::default(),
             config,
+            runtime,
         })
     }
 
     /// The run a request belongs to: the one it names, the one it goes on from, or a new one.
-    async fn run_of(
-        &self,
-        app: &App,
-        org: &str,
-        incoming: &Incoming<'_>,
-        chat: &ParsedRequest<'_>,
-    ) -> Named {
+    async fn run_of(&self, org: &str, incoming: &Incoming<'_>, chat: &ParsedRequest<'_>) -> Named {
         let header = |name: &str| incoming.headers.get(name).and_then(|value| value.to_str().ok());
         let key = |run_id: String| RunKey { org: org.to_owned(), run_id };
         if let Some(name) = identity::run_name(header, Some(chat)) {
@@ -196,7 +112,7 @@ impl Gateway {
                 is_of_harness: matches!(name.source, Source::ClaudeCode | Source::Session),
             };
         }
-        let run = match self.conversations.find(app, org, chat).await {
+        let run = match self.conversations.find(org, chat).await {
             Some(run) => run,
             None => key(format!("{NAMELESS}{}", uuid::Uuid::now_v7().simple())),
         };
@@ -264,7 +180,7 @@ impl Gateway {
     }
 
     /// Ready once everything that passed so far is stored. `false` if the store does not take it in time.
-    pub(crate) async fn settled(&self) -> bool {
+    pub async fn settled(&self) -> bool {
         let settling = async {
             drop(self.writing.write().await);
             self.recorder.settled().await;
@@ -274,18 +190,18 @@ impl Gateway {
 
     /// Stores what is remembered of a conversation: among other nodes at once, and only where none of them has gone on
     /// with the run meanwhile, since theirs is newer then.
-    async fn save(&self, app: &App, run: &RunKey, conversation: &Mutex<Conversation>) {
-        if !app.store.is_shared() {
-            self.recorder.put(remembered(run, &conversations::lock(conversation)));
+    async fn save(&self, run: &RunKey, conversation: &Mutex<Conversation>) {
+        if !self.runtime.store.is_shared() {
+            self.recorder.put(remembered(run, &conversation::store::lock(conversation)));
             return;
         }
-        let turn = app.live_runs.lock(run).await;
+        let turn = self.runtime.live_runs.lock(run).await;
         let version = turn.as_ref().map(|live| live.version);
         // What was decided while we waited for the turn is in it.
-        let saved = remembered(run, &conversations::lock(conversation));
+        let saved = remembered(run, &conversation::store::lock(conversation));
         drop(turn);
         if let Some(version) = version {
-            let saving = self.agreed(app, run, version, vec![saved]);
+            let saving = self.agreed(run, version, vec![saved]);
             // What is not stored in time is missed by other nodes only.
             let _ = tokio::time::timeout(self.config.decided_within, saving).await;
         }
@@ -350,10 +266,11 @@ fn agent_name(headers: &HeaderMap) -> String {
     agent.split(['/', ' ']).next().unwrap_or_default().to_owned()
 }
 
-/// The routes of the gateway.
-pub(crate) fn routes() -> Router<Shared> {
+/// Routes of the gateway.
+pub fn routes<S>(gateway: Arc<Gateway>) -> Router<S> {
     Router::new()
-        .route("/anthropic/{*path}", any(forward::anthropic))
-        .route("/openai/{*path}", any(forward::openai))
-        .route("/up/{name}/{*path}", any(forward::further))
+        .route("/anthropic/{*path}", any(proxy::anthropic))
+        .route("/openai/{*path}", any(proxy::openai))
+        .route("/up/{name}/{*path}", any(proxy::further))
+        .with_state(gateway)
 }

@@ -13,7 +13,7 @@ const CALLS_AHEAD: (u32, u32) = (1, 20);
 
 /// What is known of the models of a conversation.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(super) struct Switching {
+pub(crate) struct Switching {
     /// The model that took the newest call.
     serving: String,
     /// The model that the client asked for then.
@@ -32,7 +32,7 @@ pub(super) struct Switching {
 
 impl Switching {
     /// The model for a call, given the one that is asked for and the one that the state of the run names.
-    pub(super) fn choose<'a>(
+    pub(crate) fn choose<'a>(
         &'a self,
         asked: &'a str,
         routed: Option<&'a str>,
@@ -80,7 +80,7 @@ impl Switching {
     }
 
     /// A provider has taken a request for this model.
-    pub(super) fn taken(&mut self, asked: &str, model: &str) {
+    pub(crate) fn taken(&mut self, asked: &str, model: &str) {
         let was = if self.asked == asked { self.serving.as_str() } else { asked };
         if !self.serving.is_empty() && was != model {
             self.switches = self.switches.saturating_add(1);
@@ -90,7 +90,7 @@ impl Switching {
     }
 
     /// What a call used.
-    pub(super) fn used(&mut self, tokens: &Tokens, usd: f64, now_ms: i64) {
+    pub(crate) fn used(&mut self, tokens: &Tokens, usd: f64, now_ms: i64) {
         self.calls = self.calls.saturating_add(1);
         self.prefix_tokens = tokens.total;
         self.output_tokens = tokens.output;
@@ -99,7 +99,7 @@ impl Switching {
     }
 
     /// A provider would not have a request with the model changed, and took it as it came.
-    pub(super) fn refused(&mut self) {
+    pub(crate) fn refused(&mut self) {
         self.is_refused = true;
     }
 }

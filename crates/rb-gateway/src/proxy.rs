@@ -14,12 +14,12 @@ use hyper::body::Incoming as AnswerBody;
 use rb_wire::dialects::Dialect;
 use rb_wire::response_reader::ResponseReader;
 
-use super::headers;
-use super::passing::{Passing, Reader};
-use super::upstreams::Upstream;
-use super::watch::{Incoming, Verdict, watch};
-use super::watched::Watched;
-use crate::app::Shared;
+use crate::Gateway;
+use crate::exchange::Watched;
+use crate::headers;
+use crate::inspect::{Incoming, Verdict, watch};
+use crate::response_tap::{Passing, Reader};
+use crate::upstream::Upstream;
 use rb_http::body;
 use rb_http::error::ApiError;
 use rb_runtime::auth::Caller;
@@ -29,40 +29,40 @@ use rb_runtime::http_client::{self, HttpClient};
 type Up = Either<Full<Bytes>, axum::body::Body>;
 
 /// The client for all upstreams.
-pub(super) type Upward = HttpClient<Up>;
+pub(crate) type Upward = HttpClient<Up>;
 
-pub(super) fn upward() -> Upward {
+pub(crate) fn upward() -> Upward {
     http_client::new()
 }
 
 type Reply = Response<axum::body::Body>;
 
-pub(super) async fn anthropic(State(app): State<Shared>, request: Request) -> Reply {
-    route(&app, "anthropic", "/anthropic", request).await
+pub(crate) async fn anthropic(State(gateway): State<Arc<Gateway>>, request: Request) -> Reply {
+    route(&gateway, "anthropic", "/anthropic", request).await
 }
 
-pub(super) async fn openai(State(app): State<Shared>, request: Request) -> Reply {
-    route(&app, "openai", "/openai", request).await
+pub(crate) async fn openai(State(gateway): State<Arc<Gateway>>, request: Request) -> Reply {
+    route(&gateway, "openai", "/openai", request).await
 }
 
-pub(super) async fn further(
-    State(app): State<Shared>,
+pub(crate) async fn further(
+    State(gateway): State<Arc<Gateway>>,
     Path((name, _)): Path<(String, String)>,
     request: Request,
 ) -> Reply {
     let before = format!("/up/{name}");
-    route(&app, &name, &before, request).await
+    route(&gateway, &name, &before, request).await
 }
 
-async fn route(app: &Shared, name: &str, before: &str, request: Request) -> Reply {
-    let Some(upstream) = app.gateway.upstreams.find(name) else {
+async fn route(gateway: &Arc<Gateway>, name: &str, before: &str, request: Request) -> Reply {
+    let Some(upstream) = gateway.upstreams.find(name) else {
         return ApiError::NotFound("there is no such upstream; name it in the configuration")
             .into_response();
     };
     let path = request.uri().path();
     let path = upstream.path_of(path.strip_prefix(before).unwrap_or(path)).into_owned();
     let dialect = upstream.dialect_of(&path).filter(|_| request.method() == hyper::Method::POST);
-    let caller = match caller(app, request.headers()).await {
+    let caller = match caller(gateway, request.headers()).await {
         Ok(caller) => caller,
         Err((status, why)) => return refusal(dialect, status, &why),
     };
@@ -72,18 +72,18 @@ async fn route(app: &Shared, name: &str, before: &str, request: Request) -> Repl
     let (mut parts, body) = request.into_parts();
     parts.uri = uri;
     match dialect {
-        None => through(app, parts, body).await,
-        Some(dialect) => conversation(app, upstream, dialect, &caller, parts, body).await,
+        None => through(gateway, parts, body).await,
+        Some(dialect) => conversation(gateway, upstream, dialect, &caller, parts, body).await,
     }
 }
 
 /// Who is calling us. Their `Authorization` is the provider's, so our key stands in a header of its own.
-async fn caller(app: &Shared, given: &HeaderMap) -> Result<Caller, (StatusCode, String)> {
+async fn caller(gateway: &Arc<Gateway>, given: &HeaderMap) -> Result<Caller, (StatusCode, String)> {
     let key = given.get(headers::KEY).and_then(|value| value.to_str().ok());
-    if app.gateway.config.is_keyless && key.is_none() {
+    if gateway.config.is_keyless && key.is_none() {
         return Ok(Caller::local());
     }
-    app.keys.caller(key, &*app.store).await.map_err(|error| {
+    gateway.runtime.keys.caller(key, &*gateway.runtime.store).await.map_err(|error| {
         if matches!(ApiError::from(error), ApiError::Unauthorized(_)) {
             let why = format!("a key of this gateway is needed: send it as `{}`", headers::KEY);
             return (StatusCode::UNAUTHORIZED, why);
@@ -93,7 +93,7 @@ async fn caller(app: &Shared, given: &HeaderMap) -> Result<Caller, (StatusCode, 
 }
 
 /// A request that is no part of a conversation: passes unread, both ways.
-async fn through(app: &Shared, parts: Parts, body: axum::body::Body) -> Reply {
+async fn through(gateway: &Arc<Gateway>, parts: Parts, body: axum::body::Body) -> Reply {
     let mut up = hyper::Request::new(Either::Right(body));
     *up.method_mut() = parts.method;
     *up.uri_mut() = parts.uri;
@@ -101,25 +101,25 @@ async fn through(app: &Shared, parts: Parts, body: axum::body::Body) -> Reply {
     if let Some(length) = parts.headers.get(CONTENT_LENGTH) {
         up.headers_mut().insert(CONTENT_LENGTH, length.clone()); // it passes as it is, and not in chunks
     }
-    match app.gateway.upward.request(up).await {
+    match gateway.upward.request(up).await {
         Ok(answer) => down(answer, Passing::untouched),
         Err(error) => unreachable_upstream(None, &error),
     }
 }
 
 async fn conversation(
-    app: &Shared,
+    gateway: &Arc<Gateway>,
     upstream: &Upstream,
     dialect: &'static Dialect,
     caller: &Caller,
     parts: Parts,
     body: axum::body::Body,
 ) -> Reply {
-    let body = match body::read(body, app.gateway.config.watched_bytes_max).await {
+    let body = match body::read(body, gateway.config.watched_bytes_max).await {
         Ok(body) => body,
         Err(error) => return error.into_response(),
     };
-    let mode = app.gateway.mode(&parts.headers, &caller.name);
+    let mode = gateway.mode(&parts.headers, &caller.name);
     let incoming = Incoming {
         caller,
         upstream: &upstream.name,
@@ -128,7 +128,7 @@ async fn conversation(
         body: &body,
         mode,
     };
-    let mut watched = match watch(app, incoming).await {
+    let mut watched = match watch(gateway, incoming).await {
         Verdict::Unwatched => None,
         Verdict::Refused { status, why } => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
@@ -140,26 +140,26 @@ async fn conversation(
         }
         Verdict::Watched(watched) => Some(watched),
     };
-    let mut answer = match send(app, &parts, &body, &mut watched).await {
+    let mut answer = match send(gateway, &parts, &body, &mut watched).await {
         Ok(answer) => answer,
         Err(error) => return unreachable_upstream(Some(dialect), &error),
     };
     let Some(mut watched) = watched else { return down(answer, Passing::untouched) };
     if answer.status().is_success() {
-        watched.accepted(app).await;
+        watched.accepted(gateway).await;
     }
     let reader = reader_of(&answer, dialect);
     let pings = dialect.id == "anthropic" && is_stream(answer.headers());
     if pings {
         answer.headers_mut().remove(CONTENT_LENGTH); // a ping would make it wrong
     }
-    let app = Shared::clone(app);
-    let silence_max = pings.then_some(app.gateway.config.silence_max);
+    let gateway = Arc::clone(gateway);
+    let silence_max = pings.then_some(gateway.config.silence_max);
     down(answer, move |body| {
         let done = move |answer, is_whole| {
-            let writing = Arc::clone(&app.gateway.writing).try_read_owned();
+            let writing = Arc::clone(&gateway.writing).try_read_owned();
             tokio::spawn(async move {
-                watched.answered(app, answer, is_whole).await;
+                watched.answered(gateway, answer, is_whole).await;
                 drop(writing);
             });
         };
@@ -169,7 +169,7 @@ async fn conversation(
 
 /// Sends the request as it is to go out; if we changed it and the provider will not have it, as it came.
 async fn send(
-    app: &Shared,
+    gateway: &Arc<Gateway>,
     parts: &Parts,
     body: &Bytes,
     watched: &mut Option<Box<Watched>>,
@@ -179,21 +179,21 @@ async fn send(
         headers::keep_readable_encodings(&mut passed);
     }
     let Some(changed) = watched.as_ref().and_then(|watched| watched.body.clone()) else {
-        return app.gateway.upward.request(up(parts, passed, body.clone())).await;
+        return gateway.upward.request(up(parts, passed, body.clone())).await;
     };
     let mut with_beta = passed.clone();
     if let Some(beta) = watched.as_ref().and_then(|watched| watched.beta) {
         headers::add_beta(&mut with_beta, beta);
     }
-    let answer = app.gateway.upward.request(up(parts, with_beta, changed)).await?;
+    let answer = gateway.upward.request(up(parts, with_beta, changed)).await?;
     if !may_be_ours(answer.status()) {
         return Ok(answer);
     }
-    let plain = app.gateway.upward.request(up(parts, passed, body.clone())).await?;
+    let plain = gateway.upward.request(up(parts, passed, body.clone())).await?;
     if !may_be_ours(plain.status())
         && let Some(watched) = watched
     {
-        watched.refused(app).await;
+        watched.refused(gateway).await;
     }
     Ok(plain)
 }

@@ -4,14 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rb_store::{ConversationKey, RunKey};
+use rb_store::{ConversationKey, RunKey, Store};
 use rb_wire::conversation_hash::MessageHash;
 use rb_wire::request::ParsedRequest;
 use rb_wire::response::Response;
 use rb_wire::steps;
 
-use super::conversation::Conversation;
-use crate::app::App;
+use super::state::Conversation;
 
 /// A request without a name is looked for by its last messages; so many of them, since a turn adds a few.
 const LOOKED_BACK: usize = 64;
@@ -21,13 +20,15 @@ const ANSWERS_LOOKED_FOR: usize = 8;
 const A_MOMENT: Duration = Duration::from_millis(1);
 
 /// What is remembered of conversations; the rest is in the store.
-pub(super) struct Conversations {
+pub(crate) struct Conversations {
     held: Mutex<HashMap<RunKey, Held>>,
     /// The run of each newest message, by organisation.
     heads: Mutex<HashMap<(String, String), String>>,
     /// The run without a name that each of the newest answers was given in, by organisation.
     answers: Mutex<HashMap<(String, String), String>>,
     count_max: usize,
+    store: Arc<dyn Store>,
+    decided_within: Duration,
 }
 
 struct Held {
@@ -36,24 +37,24 @@ struct Held {
 }
 
 /// Locked for a few lines, never over an await.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Conversations {
-    pub(super) fn new(count_max: usize) -> Self {
+    pub(crate) fn new(count_max: usize, store: Arc<dyn Store>, decided_within: Duration) -> Self {
         let (heads, answers) = (Mutex::default(), Mutex::default());
-        Self { held: Mutex::default(), heads, answers, count_max }
+        Self { held: Mutex::default(), heads, answers, count_max, store, decided_within }
     }
 
     /// The conversation of a run, from memory or the store; a new one where there is none. `None` while the store is
     /// away and nobody knows.
-    pub(super) async fn of(&self, app: &App, run: &RunKey) -> Option<Arc<Mutex<Conversation>>> {
+    pub(crate) async fn of(&self, run: &RunKey) -> Option<Arc<Mutex<Conversation>>> {
         if let Some(held) = lock(&self.held).get_mut(run) {
             held.used = Instant::now();
             return Some(Arc::clone(&held.conversation));
         }
-        let stored = app.store.conversation(run).await.ok()?;
+        let stored = self.store.conversation(run).await.ok()?;
         let read = stored.and_then(|stored| Conversation::read(&stored)).unwrap_or_default();
         let mut all = lock(&self.held);
         if all.len() >= self.count_max {
@@ -68,38 +69,33 @@ impl Conversations {
     }
 
     /// Throws away what is in memory of a run, since it may be half changed; the store has what was before.
-    pub(super) fn forget(&self, run: &RunKey) {
+    pub(crate) fn forget(&self, run: &RunKey) {
         lock(&self.held).remove(run);
     }
 
     /// The run whose newest request is the beginning of this one, or whose newest answer it goes on from.
-    pub(super) async fn find(
-        &self,
-        app: &App,
-        org: &str,
-        chat: &ParsedRequest<'_>,
-    ) -> Option<RunKey> {
+    pub(crate) async fn find(&self, org: &str, chat: &ParsedRequest<'_>) -> Option<RunKey> {
         let run_id = match chat.previous_response_id() {
-            Some(answer) => self.find_by_answer(app, org, &answer).await,
-            None => self.find_by_history(app, org, chat).await,
+            Some(answer) => self.find_by_answer(org, &answer).await,
+            None => self.find_by_history(org, chat).await,
         };
         run_id.map(|run_id| RunKey { org: org.to_owned(), run_id })
     }
 
     /// A client may go on from an answer in the very moment in which it has its last byte, and we are told of its end a
     /// little later, here or on another node. That is waited for, but not for long: it may be one that we never saw.
-    async fn find_by_answer(&self, app: &App, org: &str, answer: &str) -> Option<String> {
+    async fn find_by_answer(&self, org: &str, answer: &str) -> Option<String> {
         let head = [answer_head(answer)];
         let answer = [answer.to_owned()];
-        let end = told_by(app);
+        let end = self.told_by();
         let mut is_asked = false;
         loop {
             if let Some(run_id) = self.known_head(org, &head) {
                 return Some(run_id);
             }
-            if !is_asked || app.store.is_shared() {
+            if !is_asked || self.store.is_shared() {
                 is_asked = true;
-                let asked = app.store.find_conversation(org, ConversationKey::Answer, &answer);
+                let asked = self.store.find_conversation(org, ConversationKey::Answer, &answer);
                 if let Ok(Some(run_id)) = asked.await {
                     return Some(run_id);
                 }
@@ -112,12 +108,7 @@ impl Conversations {
     }
 
     /// What the store knows comes before what its answers look like.
-    async fn find_by_history(
-        &self,
-        app: &App,
-        org: &str,
-        chat: &ParsedRequest<'_>,
-    ) -> Option<String> {
+    async fn find_by_history(&self, org: &str, chat: &ParsedRequest<'_>) -> Option<String> {
         let model = chat.model();
         let last = chat.messages.iter().rev().take(LOOKED_BACK);
         let heads: Vec<String> = last.map(|message| head(message.hash, &model)).collect();
@@ -125,7 +116,7 @@ impl Conversations {
             return Some(run_id);
         }
         let stored = async |by, any_of: &[String]| {
-            app.store.find_conversation(org, by, any_of).await.ok().flatten()
+            self.store.find_conversation(org, by, any_of).await.ok().flatten()
         };
         if let Some(run_id) = stored(ConversationKey::Head, &heads).await {
             return Some(run_id);
@@ -145,22 +136,22 @@ impl Conversations {
         }
     }
 
+    /// Until then the end of an answer is waited for: half of the time there is for everything.
+    fn told_by(&self) -> Instant {
+        Instant::now() + self.decided_within / 2
+    }
+
     fn known_head(&self, org: &str, heads: &[String]) -> Option<String> {
         let known = lock(&self.heads);
         heads.iter().find_map(|head| known.get(&(org.to_owned(), head.clone())).cloned())
     }
 
     /// Waits for the end of the answer that a request goes on from, as [`Self::find`] does.
-    pub(super) async fn told_answer(
-        &self,
-        app: &App,
-        run: &RunKey,
-        conversation: &Mutex<Conversation>,
-    ) {
-        let end = told_by(app);
+    pub(crate) async fn told_answer(&self, run: &RunKey, conversation: &Mutex<Conversation>) {
+        let end = self.told_by();
         while lock(conversation).awaits_answer() && Instant::now() < end {
-            if app.store.is_shared()
-                && let Ok(Some(stored)) = app.store.conversation(run).await
+            if self.store.is_shared()
+                && let Ok(Some(stored)) = self.store.conversation(run).await
                 && let Some(newer) = Conversation::read(&stored)
                 && !newer.awaits_answer()
             {
@@ -173,7 +164,7 @@ impl Conversations {
 
     /// A conversation has a new newest message. The one before is forgotten: who begins with the same words again
     /// begins another run.
-    pub(super) fn note_head(&self, run: &RunKey, before: &str, now: &str) {
+    pub(crate) fn note_head(&self, run: &RunKey, before: &str, now: &str) {
         let mut heads = lock(&self.heads);
         let before = (run.org.clone(), before.to_owned());
         if heads.get(&before).is_some_and(|run_id| *run_id == run.run_id) {
@@ -187,7 +178,7 @@ impl Conversations {
 
     /// An answer was given in a run: a request that holds it belongs there, whatever else the client has rewritten. Gives
     /// the first thing that it is known by.
-    pub(super) fn note_answer(
+    pub(crate) fn note_answer(
         &self,
         run: &RunKey,
         model: &str,
@@ -206,23 +197,18 @@ impl Conversations {
     }
 }
 
-/// Until then the end of an answer is waited for: half of the time there is for everything.
-fn told_by(app: &App) -> Instant {
-    Instant::now() + app.gateway.config.decided_within / 2
-}
-
 /// What a conversation is found again by. The model is part of it: the same words to another model are another run.
-pub(super) fn head(link: MessageHash, model: &str) -> String {
+pub(crate) fn head(link: MessageHash, model: &str) -> String {
     format!("{link}/{model}")
 }
 
 /// The same for one that the provider keeps.
-pub(super) fn answer_head(answer: &str) -> String {
+pub(crate) fn answer_head(answer: &str) -> String {
     format!("answer/{answer}")
 }
 
 /// The same for one that holds an answer: of the newest answer in a request.
-pub(super) fn newest_mark(chat: &ParsedRequest<'_>) -> Option<String> {
+pub(crate) fn newest_mark(chat: &ParsedRequest<'_>) -> Option<String> {
     let marks = steps::marks_of_last_responses(chat, 1);
     marks.first().map(|found| mark(*found, &chat.model()))
 }

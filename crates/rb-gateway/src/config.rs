@@ -1,0 +1,95 @@
+//! Configuration of the gateway.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::budget::BudgetConfig;
+use crate::mode::{Experiment, Mode};
+use crate::upstream::RawUpstream;
+
+/// A setting that cannot work.
+#[derive(Debug, thiserror::Error, PartialEq)]
+#[error("`{name}` is `{value}`: {wanted}")]
+pub struct ConfigError {
+    pub name: &'static str,
+    pub value: String,
+    pub wanted: &'static str,
+}
+
+/// Where guidance stands in a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Placement {
+    /// Behind the last words, and from then on always there: the cached beginning stays as it is.
+    #[default]
+    Tail,
+    /// In the system prompt of one request.
+    System,
+}
+
+/// The gateway's settings.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GatewayConfig {
+    /// Anthropic's address: scheme and host, no path.
+    pub anthropic: String,
+    /// OpenAI's address: scheme and host, no path.
+    pub openai: String,
+    /// Further upstreams, under `/up/<name>`.
+    pub upstreams: Vec<RawUpstream>,
+    /// What is done with runs that say nothing else.
+    pub mode: Mode,
+    /// What is done with the runs of single keys, by key id.
+    pub key_modes: BTreeMap<String, Mode>,
+    /// Where guidance stands.
+    pub placement: Placement,
+    /// Splits runs into arms.
+    pub experiment: Option<Experiment>,
+    /// Hard limits.
+    pub budget: BudgetConfig,
+    /// The model for each state of a run, such as `SLOW = "claude-opus-4-8"`; off where nothing is named.
+    pub routing: BTreeMap<String, String>,
+    /// How often the model of a run may be changed.
+    pub routing_switches_max: u32,
+    /// Whether the standing rules of the library (E3) go into the first call of a run.
+    pub standing_rules: bool,
+    /// Longer requests are refused.
+    pub watched_bytes_max: usize,
+    /// Whoever reaches the gateway may use it without a key, whatever the API asks for: it was started for one child.
+    #[serde(skip)]
+    pub is_keyless: bool,
+    /// An Anthropic stream that is silent for so long gets a ping. Clients show a warning after about twenty seconds.
+    #[serde(skip)]
+    pub silence_max: Duration,
+    /// What was not found out about a request within so many milliseconds is left out, and the request goes on its way.
+    #[serde(rename = "decided_within_ms", deserialize_with = "millis")]
+    pub decided_within: Duration,
+}
+
+impl Default for GatewayConfig {
+    fn default() -> Self {
+        Self {
+            anthropic: "https://api.anthropic.com".to_owned(),
+            openai: "https://api.openai.com".to_owned(),
+            upstreams: Vec::new(),
+            mode: Mode::default(),
+            key_modes: BTreeMap::new(),
+            placement: Placement::default(),
+            experiment: None,
+            budget: BudgetConfig::default(),
+            routing: BTreeMap::new(),
+            routing_switches_max: 4,
+            standing_rules: false,
+            watched_bytes_max: 64 << 20,
+            is_keyless: false,
+            silence_max: Duration::from_secs(15),
+            decided_within: Duration::from_millis(50),
+        }
+    }
+}
+
+fn millis<'de, D: serde::Deserializer<'de>>(given: D) -> Result<Duration, D::Error> {
+    u64::deserialize(given).map(Duration::from_millis)
+}
