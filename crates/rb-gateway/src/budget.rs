@@ -3,14 +3,14 @@
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rb_engine::policy::token_budget::wrap_up;
 use rb_store::{Change, RunKey, Scope, Store};
 use serde::{Deserialize, Serialize};
 
-use crate::config::ConfigError;
-use crate::conversation::store::lock;
+use crate::ConfigError;
 use crate::write_queue::Recorder;
 use rb_runtime::clock::{day_of, format_day, now_ms};
 
@@ -191,7 +191,7 @@ impl Budgets {
     pub(crate) fn spend(&self, key: &str, run: &RunKey, spent: Spend) {
         let config = &self.config;
         if config.run_tokens.is_some() || config.run_usd.is_some() {
-            let mut runs = lock(&self.runs);
+            let mut runs = self.runs.lock();
             if runs.len() >= self.runs_max && !runs.contains_key(run) {
                 runs.clear(); // the store still knows them
             }
@@ -208,7 +208,7 @@ impl Budgets {
     }
 
     fn spend_today(&self, name: &str, spent: Spend) {
-        let mut days = lock(&self.days);
+        let mut days = self.days.lock();
         days.turn_page(day_of(now_ms()));
         let day = days.day;
         let purse = days.purses.entry(name.to_owned()).or_default();
@@ -224,14 +224,14 @@ impl Budgets {
     async fn today(&self, name: &str) -> Spend {
         let day = day_of(now_ms());
         {
-            let mut days = lock(&self.days);
+            let mut days = self.days.lock();
             days.turn_page(day);
             if let Some(purse) = days.purses.get(name).filter(|purse| purse.before.is_some()) {
                 return purse.total();
             }
         }
         let stored = self.store.setting(&setting(day, name)).await;
-        let mut days = lock(&self.days);
+        let mut days = self.days.lock();
         days.turn_page(day);
         let purse = days.purses.entry(name.to_owned()).or_default();
         if let (Ok(stored), None) = (stored, purse.before) {
@@ -242,7 +242,7 @@ impl Budgets {
 
     /// What a run has used; after a restart its stored steps tell.
     async fn of_run(&self, run: &RunKey, asides: Spend) -> Spend {
-        let known = lock(&self.runs).get(run).copied();
+        let known = self.runs.lock().get(run).copied();
         if let Some(purse) = known.filter(|purse| purse.before.is_some()) {
             return purse.total();
         }
@@ -253,7 +253,7 @@ impl Budgets {
         if let Some(row) = row {
             before += Spend { tokens: row.tokens.total, usd: row.cost_usd };
         }
-        let mut runs = lock(&self.runs);
+        let mut runs = self.runs.lock();
         let purse = runs.entry(run.clone()).or_default();
         if purse.before.is_none() {
             // What was used since is among the stored steps by now.

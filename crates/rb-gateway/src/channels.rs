@@ -1,8 +1,8 @@
 //! Which forms of guidance a model takes: the best first, less those that it was seen to refuse.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rb_wire::channel::Channel;
 use rb_wire::dialects::Dialect;
 
@@ -18,7 +18,7 @@ pub(crate) struct Channels {
 impl Channels {
     /// The channels to try for a model, best first. One that needs a beta is used only where somebody chose it.
     pub(crate) fn of(&self, upstream: &str, model: &str, dialect: &Dialect) -> Vec<Channel> {
-        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let refused = self.refused.lock();
         let taken = |channel: &Channel| {
             let place = (upstream.to_owned(), model.to_owned(), *channel);
             channel.beta().is_none() && !refused.contains(&place)
@@ -28,7 +28,7 @@ impl Channels {
 
     /// The provider refused a request with this channel and took it without.
     pub(crate) fn refuse(&self, upstream: &str, model: &str, channel: Channel) {
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refused = self.refused.lock();
         if refused.len() >= REMEMBERED_MAX {
             refused.clear();
         }

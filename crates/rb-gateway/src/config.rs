@@ -9,15 +9,6 @@ use crate::budget::BudgetConfig;
 use crate::mode::{Experiment, Mode};
 use crate::upstream::RawUpstream;
 
-/// A setting that cannot work.
-#[derive(Debug, thiserror::Error, PartialEq)]
-#[error("`{name}` is `{value}`: {wanted}")]
-pub struct ConfigError {
-    pub name: &'static str,
-    pub value: String,
-    pub wanted: &'static str,
-}
-
 /// Where guidance stands in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]

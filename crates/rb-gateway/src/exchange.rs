@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use axum::http::HeaderMap;
 use bytes::Bytes;
 use rb_store::{RunKey, StepRow, Tokens};
+use rb_wire::dialects::Dialect;
 use rb_wire::inject::Injection;
 use rb_wire::model::TokenUsage;
 use rb_wire::response::Response;
@@ -14,8 +16,9 @@ use crate::Gateway;
 use crate::NAMELESS;
 use crate::budget::Spend;
 use crate::cache_guard::{Cause, Request};
-use crate::conversation::store::{answer_head, lock};
-use crate::inspect::Incoming;
+use crate::conversation::store::answer_head;
+use crate::mode::Mode;
+use rb_runtime::auth::Caller;
 use rb_runtime::clock::now_ms;
 use rb_runtime::operator_messages::Claimed;
 use rb_runtime::retrieval::Match;
@@ -23,6 +26,17 @@ use rb_runtime::telemetry::{GuidanceInjected, StepCharged};
 
 /// Of the final answer, so many characters are kept.
 const ANSWER_CHARS_MAX: usize = 4_000;
+
+/// A request as it came.
+#[derive(Clone, Copy)]
+pub(crate) struct Incoming<'a> {
+    pub(crate) caller: &'a Caller,
+    pub(crate) upstream: &'a str,
+    pub(crate) dialect: &'static Dialect,
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) body: &'a Bytes,
+    pub(crate) mode: Mode,
+}
 
 /// What was done to a request.
 #[derive(Default)]
@@ -126,7 +140,7 @@ impl Watched {
         if self.model != self.asked {
             // The model may be the reason: it is left alone before the channel is blamed.
             if let Some(conversation) = gateway.conversations.of(&self.row.run).await {
-                lock(&conversation).switching.refused();
+                conversation.lock().switching.refused();
             }
             self.model.clone_from(&self.asked);
         } else if let Some(planted) = &self.planted {
@@ -169,7 +183,7 @@ impl Watched {
         let run = &self.row.run;
         let Some(conversation) = gateway.conversations.of(run).await else { return };
         {
-            let mut conversation = lock(&conversation);
+            let mut conversation = conversation.lock();
             conversation.planted.extend(self.planted.clone());
             conversation.switching.taken(&self.asked, &self.model);
         }
@@ -234,7 +248,7 @@ impl Watched {
         }
         let Some(conversation) = conversations.of(run).await else { return };
         let is_saved = {
-            let mut conversation = lock(&conversation);
+            let mut conversation = conversation.lock();
             let is_first = conversation.next_index <= 1;
             if is_nameless
                 && let Some(mark) = conversations.note_answer(run, &self.asked, answer)
@@ -261,7 +275,7 @@ impl Watched {
     /// Stores the row, and keeps it for a call that is made again.
     async fn keep_row(&self, gateway: &Arc<Gateway>) {
         if let Some(conversation) = gateway.conversations.of(&self.row.run).await {
-            let mut conversation = lock(&conversation);
+            let mut conversation = conversation.lock();
             let latest = conversation.latest.as_mut();
             if let Some(latest) = latest.filter(|row| row.step_index == self.row.step_index) {
                 *latest = Arc::clone(&self.row);
@@ -274,7 +288,7 @@ impl Watched {
         let run = &self.row.run;
         let Some(conversation) = gateway.conversations.of(run).await else { return };
         let is_begun = {
-            let mut conversation = lock(&conversation);
+            let mut conversation = conversation.lock();
             conversation.asides += spent;
             conversation.next_index > 0
         };
@@ -298,7 +312,7 @@ impl Watched {
         let run = &self.row.run;
         let Some(conversation) = gateway.conversations.of(run).await else { return };
         let (cause, share) = {
-            let mut conversation = lock(&conversation);
+            let mut conversation = conversation.lock();
             conversation.switching.used(tokens, usd, now_ms());
             let request = Request { is_changed: self.is_steered, is_continued: self.is_continued };
             (conversation.ledger.note(usage, request), conversation.ledger.read_share())

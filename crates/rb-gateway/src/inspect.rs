@@ -2,18 +2,17 @@
 //! go out. Whatever fails here, the request goes out as it came.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use axum::http::HeaderMap;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use parking_lot::Mutex;
 use rb_engine::guidance::{Query, Retrieved, Tier};
 use rb_engine::run::record::FIRST_CALL;
 use rb_engine::run::{PreCall, Stop};
 use rb_store::{Change, RunKey, RunStart, StepRow, StoreError};
 use rb_wire::body_edits::BodyEdits;
 use rb_wire::conversation_hash::Continuity;
-use rb_wire::dialects::Dialect;
 use rb_wire::inject::{self, Injection};
 use rb_wire::model::{RunInput, RunStep};
 use rb_wire::request::ParsedRequest;
@@ -22,11 +21,10 @@ use tokio::time::Instant;
 
 use crate::budget::Standing;
 use crate::conversation::state::{Conversation, Place};
-use crate::conversation::store::{head, lock, newest_mark};
-use crate::exchange::{Change as Made, Watched};
+use crate::conversation::store::{head, newest_mark};
+use crate::exchange::{Change as Made, Incoming, Watched};
 use crate::mode::Mode;
 use crate::{Gateway, NAMELESS, Placement, remembered};
-use rb_runtime::auth::Caller;
 use rb_runtime::clock::now_ms;
 use rb_runtime::operator_messages::Claimed;
 use rb_runtime::retrieval::Match;
@@ -46,17 +44,6 @@ pub(crate) enum Verdict {
     Refused { status: u16, why: String },
     /// It goes out, perhaps changed, and the answer is looked at.
     Watched(Box<Watched>),
-}
-
-/// A request as it came.
-#[derive(Clone, Copy)]
-pub(crate) struct Incoming<'a> {
-    pub(crate) caller: &'a Caller,
-    pub(crate) upstream: &'a str,
-    pub(crate) dialect: &'static Dialect,
-    pub(crate) headers: &'a HeaderMap,
-    pub(crate) body: &'a Bytes,
-    pub(crate) mode: Mode,
 }
 
 /// Watches a request. What takes too long is left out, and a fault of ours is counted and goes no further.
@@ -152,15 +139,15 @@ async fn decide(
         let told = gateway.conversations.told_answer(&named.run, &conversation);
         deadline.of(told).await?;
     }
-    let mut place = lock(&conversation).place(chat, named.is_of_harness);
+    let mut place = conversation.lock().place(chat, named.is_of_harness);
     if place == Place::Other {
         named = named.child(chat);
         (turn, conversation) = deadline.of(taken_up(gateway, &named.run)).await??;
-        place = lock(&conversation).place(chat, named.is_of_harness);
+        place = conversation.lock().place(chat, named.is_of_harness);
     }
     let run = &named.run;
     let incoming = &Incoming { mode: gateway.mode_in_arm(incoming.mode, run), ..*incoming };
-    let asides = lock(&conversation).asides;
+    let asides = conversation.lock().asides;
     let standing = gateway.budgets.standing(&incoming.caller.name, run, asides);
     let near = match deadline.of(standing).await? {
         Standing::Over(why) => return Some(Decided::So(Verdict::Refused { status: 429, why })),
@@ -224,7 +211,7 @@ impl Here<'_> {
     /// The row of the newest step, which a call that is made again adds to. After a restart the store has it.
     async fn latest(&self) -> Option<Arc<StepRow>> {
         let (latest, next) = {
-            let conversation = lock(self.conversation);
+            let conversation = self.conversation.lock();
             (conversation.latest.clone(), conversation.next_index)
         };
         if latest.is_some() {
@@ -246,7 +233,8 @@ impl Here<'_> {
     ) -> Option<Decided> {
         let (gateway, run) = (self.gateway, self.run);
         let model = self.chat.model().into_owned();
-        let is_open = self.incoming.mode == Mode::Steer && !lock(self.conversation).ledger.is_blown;
+        let is_open =
+            self.incoming.mode == Mode::Steer && !self.conversation.lock().ledger.is_blown;
         let mut rows = self.new_rows(continuity);
         for row in &mut rows {
             row.project.clone_from(&live.project);
@@ -276,14 +264,14 @@ impl Here<'_> {
             }
             // The same call again: what was told for it still stands.
             None => latest.map_or_else(
-                || empty_row(run, lock(self.conversation).next_index.saturating_sub(1)),
+                || empty_row(run, self.conversation.lock().next_index.saturating_sub(1)),
                 Arc::unwrap_or_clone,
             ),
         };
         row.model.clone_from(&model);
         let row = Arc::new(row);
         seen.push(Arc::clone(&row));
-        lock(self.conversation).latest = Some(Arc::clone(&row));
+        self.conversation.lock().latest = Some(Arc::clone(&row));
         let is_kept = self.keep(live, seen, is_retry).await;
         if is_kept != Some(true) {
             gateway.runtime.messages.put_back(words).await;
@@ -296,7 +284,7 @@ impl Here<'_> {
             let why = format!("the token budget of this run is used up: {used} of {limit}");
             return Some(Decided::So(Verdict::Refused { status: 429, why }));
         }
-        let conversation = lock(self.conversation);
+        let conversation = self.conversation.lock();
         let told = live.current_plan().filter(|_| is_open);
         let text =
             told.and_then(|plan| plan.fragment.as_ref()).map(|text| text.as_str().to_owned());
@@ -334,7 +322,7 @@ impl Here<'_> {
         let rows = seen.iter().map(|row| Change::PutStep(Arc::clone(row)));
         let mut changes: Vec<Change> = start.into_iter().chain(rows).collect();
         let version = live.version + changes.len() as u64;
-        changes.push(remembered(self.run, &lock(self.conversation)));
+        changes.push(remembered(self.run, &self.conversation.lock()));
         if !gateway.runtime.store.is_shared() {
             for change in changes {
                 gateway.recorder.put(change);
@@ -369,7 +357,7 @@ impl Here<'_> {
 
     /// A row for each new step; before the first step, one for the first call.
     fn new_rows(&self, continuity: Continuity) -> Vec<StepRow> {
-        let mut conversation = lock(self.conversation);
+        let mut conversation = self.conversation.lock();
         let mut carry = PendingTurn::default();
         let new = conversation.take(self.chat, continuity, &mut carry);
         // What the provider keeps is found by its answers.

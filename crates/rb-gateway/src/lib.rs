@@ -33,12 +33,13 @@ mod upstream;
 /// Write-behind queue of the store.
 mod write_queue;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::http::HeaderMap;
 use axum::routing::any;
+use parking_lot::Mutex;
 use rb_store::{Change, ConversationRow, RunKey, RunStart};
 use rb_wire::identity::{self, Source};
 use rb_wire::request::ParsedRequest;
@@ -46,7 +47,7 @@ use serde_json::{Map, Value};
 use tokio::sync::RwLock;
 
 pub use budget::BudgetConfig;
-pub use config::{ConfigError, GatewayConfig, Placement};
+pub use config::{GatewayConfig, Placement};
 pub use mode::{Experiment, Mode};
 pub use upstream::RawUpstream;
 
@@ -54,12 +55,21 @@ use budget::Budgets;
 use channels::Channels;
 use conversation::state::Conversation;
 use conversation::store::Conversations;
-use inspect::Incoming;
+use exchange::Incoming;
 use proxy::Upward;
 use rb_runtime::Runtime;
 use rb_runtime::clock::now_ms;
 use upstream::Upstreams;
 use write_queue::Recorder;
+
+/// A setting that cannot work.
+#[derive(Debug, thiserror::Error, PartialEq)]
+#[error("`{name}` is `{value}`: {wanted}")]
+pub struct ConfigError {
+    pub name: &'static str,
+    pub value: String,
+    pub wanted: &'static str,
+}
 
 /// What the gateway keeps between requests.
 pub struct Gateway {
@@ -192,13 +202,13 @@ impl Gateway {
     /// with the run meanwhile, since theirs is newer then.
     async fn save(&self, run: &RunKey, conversation: &Mutex<Conversation>) {
         if !self.runtime.store.is_shared() {
-            self.recorder.put(remembered(run, &conversation::store::lock(conversation)));
+            self.recorder.put(remembered(run, &conversation.lock()));
             return;
         }
         let turn = self.runtime.live_runs.lock(run).await;
         let version = turn.as_ref().map(|live| live.version);
         // What was decided while we waited for the turn is in it.
-        let saved = remembered(run, &conversation::store::lock(conversation));
+        let saved = remembered(run, &conversation.lock());
         drop(turn);
         if let Some(version) = version {
             let saving = self.agreed(run, version, vec![saved]);

@@ -15,9 +15,9 @@ use rb_wire::dialects::Dialect;
 use rb_wire::response_reader::ResponseReader;
 
 use crate::Gateway;
-use crate::exchange::Watched;
+use crate::exchange::{Incoming, Watched};
 use crate::headers;
-use crate::inspect::{Incoming, Verdict, watch};
+use crate::inspect::{Verdict, watch};
 use crate::response_tap::{Passing, Reader};
 use crate::upstream::Upstream;
 use rb_http::body;

@@ -7,7 +7,7 @@ use axum::http::uri::{Authority, PathAndQuery, Scheme};
 use rb_wire::dialects::{self, Dialect};
 use serde::Deserialize;
 
-use crate::config::ConfigError;
+use crate::ConfigError;
 
 /// An upstream as the configuration names it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -1,9 +1,10 @@
 //! The conversations in memory, and how one is found again: by its run, or by the messages it has in common.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rb_store::{ConversationKey, RunKey, Store};
 use rb_wire::conversation_hash::MessageHash;
 use rb_wire::request::ParsedRequest;
@@ -36,11 +37,6 @@ struct Held {
     used: Instant,
 }
 
-/// Locked for a few lines, never over an await.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Conversations {
     pub(crate) fn new(count_max: usize, store: Arc<dyn Store>, decided_within: Duration) -> Self {
         let (heads, answers) = (Mutex::default(), Mutex::default());
@@ -50,13 +46,13 @@ impl Conversations {
     /// The conversation of a run, from memory or the store; a new one where there is none. `None` while the store is
     /// away and nobody knows.
     pub(crate) async fn of(&self, run: &RunKey) -> Option<Arc<Mutex<Conversation>>> {
-        if let Some(held) = lock(&self.held).get_mut(run) {
+        if let Some(held) = self.held.lock().get_mut(run) {
             held.used = Instant::now();
             return Some(Arc::clone(&held.conversation));
         }
         let stored = self.store.conversation(run).await.ok()?;
         let read = stored.and_then(|stored| Conversation::read(&stored)).unwrap_or_default();
-        let mut all = lock(&self.held);
+        let mut all = self.held.lock();
         if all.len() >= self.count_max {
             forget_older_half(&mut all);
         }
@@ -70,7 +66,7 @@ impl Conversations {
 
     /// Throws away what is in memory of a run, since it may be half changed; the store has what was before.
     pub(crate) fn forget(&self, run: &RunKey) {
-        lock(&self.held).remove(run);
+        self.held.lock().remove(run);
     }
 
     /// The run whose newest request is the beginning of this one, or whose newest answer it goes on from.
@@ -127,7 +123,7 @@ impl Conversations {
             return None; // it begins
         }
         let known = {
-            let known = lock(&self.answers);
+            let known = self.answers.lock();
             marks.iter().find_map(|mark| known.get(&(org.to_owned(), mark.clone())).cloned())
         };
         match known {
@@ -142,20 +138,20 @@ impl Conversations {
     }
 
     fn known_head(&self, org: &str, heads: &[String]) -> Option<String> {
-        let known = lock(&self.heads);
+        let known = self.heads.lock();
         heads.iter().find_map(|head| known.get(&(org.to_owned(), head.clone())).cloned())
     }
 
     /// Waits for the end of the answer that a request goes on from, as [`Self::find`] does.
     pub(crate) async fn told_answer(&self, run: &RunKey, conversation: &Mutex<Conversation>) {
         let end = self.told_by();
-        while lock(conversation).awaits_answer() && Instant::now() < end {
+        while conversation.lock().awaits_answer() && Instant::now() < end {
             if self.store.is_shared()
                 && let Ok(Some(stored)) = self.store.conversation(run).await
                 && let Some(newer) = Conversation::read(&stored)
                 && !newer.awaits_answer()
             {
-                *lock(conversation) = newer;
+                *conversation.lock() = newer;
                 return;
             }
             tokio::time::sleep(A_MOMENT).await;
@@ -165,7 +161,7 @@ impl Conversations {
     /// A conversation has a new newest message. The one before is forgotten: who begins with the same words again
     /// begins another run.
     pub(crate) fn note_head(&self, run: &RunKey, before: &str, now: &str) {
-        let mut heads = lock(&self.heads);
+        let mut heads = self.heads.lock();
         let before = (run.org.clone(), before.to_owned());
         if heads.get(&before).is_some_and(|run_id| *run_id == run.run_id) {
             heads.remove(&before);
@@ -186,7 +182,7 @@ impl Conversations {
     ) -> Option<String> {
         let marks = steps::marks_of_response(answer);
         let marks: Vec<String> = marks.into_iter().map(|found| mark(found, model)).collect();
-        let mut answers = lock(&self.answers);
+        let mut answers = self.answers.lock();
         if answers.len() >= self.count_max {
             answers.clear(); // the store still knows the newest ones
         }
