@@ -4,6 +4,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rb_runtime::auth::AuthError;
+use rb_runtime::library::LibraryError;
 use rb_runtime::operator_messages::MessageError;
 use rb_runtime::retrieval::findings_index::RetrievalError;
 use rb_store::StoreError;
@@ -128,11 +129,26 @@ impl From<MessageError> for ApiError {
             MessageError::Empty | MessageError::TooLong => {
                 unprocessable(&["body", "text"], error.to_string())
             }
-            MessageError::QueueFull => Self::Conflict(error.to_string()),
+            MessageError::UnknownRun => Self::NotFound("there is no such run"),
+            MessageError::RunFinished | MessageError::QueueFull => {
+                Self::Conflict(error.to_string())
+            }
             MessageError::RateLimited => {
                 Self::TooSoon("this run was spoken to often; wait a moment")
             }
             MessageError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<LibraryError> for ApiError {
+    fn from(error: LibraryError) -> Self {
+        match error {
+            LibraryError::Invalid { field, message } => unprocessable(&["body", field], message),
+            LibraryError::Forbidden(detail) => Self::Forbidden(detail),
+            LibraryError::NotFound(detail) => Self::NotFound(detail),
+            LibraryError::Conflict(detail) => Self::Conflict(detail),
+            LibraryError::Store(error) => error.into(),
         }
     }
 }

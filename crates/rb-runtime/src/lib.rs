@@ -18,6 +18,8 @@ pub mod experiments;
 pub mod http_client;
 /// Import of recorded runs.
 pub mod import;
+/// Edits of patterns and profiles.
+pub mod library;
 /// Length limits.
 pub mod limits;
 /// Prometheus metrics.
@@ -50,6 +52,7 @@ use rb_store::Store;
 
 use auth::Keys;
 use events::Events;
+use library::{PatternLibrary, ProfileLibrary};
 use metrics::Metrics;
 use operator_messages::OperatorMessages;
 use otlp_traces::TraceBuffer;
@@ -85,6 +88,7 @@ pub struct Runtime {
     pub events: Arc<Events>,
     pub prices: Prices,
     pub profiles: Arc<Profiles>,
+    pub profile_library: ProfileLibrary,
     /// Embedder of the monitors.
     pub embedder: Arc<dyn Embedder>,
     pub live_runs: LiveRuns,
@@ -92,6 +96,7 @@ pub struct Runtime {
     pub run_owners: RunOwnerCache,
     pub trace_cache: TraceCache,
     pub patterns: Arc<PatternRetriever>,
+    pub pattern_library: PatternLibrary,
     pub guidance: GuidanceLookup,
     pub findings: FindingsIndex,
     pub messages: Arc<OperatorMessages>,
@@ -143,12 +148,14 @@ impl Runtime {
             run_owners: RunOwnerCache::default(),
             trace_cache: TraceCache::new(config.live_runs_max),
             messages: Arc::new(OperatorMessages::new(Arc::clone(&store)).await),
+            pattern_library: PatternLibrary::new(Arc::clone(&store), Arc::clone(&patterns)),
             patterns,
             guidance,
             embedder,
             metrics,
             events: Arc::new(Events::new()),
             prices: Prices::new(config.prices),
+            profile_library: ProfileLibrary::new(Arc::clone(&store), Arc::clone(&profiles)),
             profiles,
             findings: FindingsIndex::default(),
             otlp_traces: TraceBuffer::default(),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use parking_lot::Mutex;
-use rb_store::{Change, OperatorMessageRow, RunKey, Store, StoreError};
+use rb_store::{Change, OperatorMessageRow, RunKey, Scope, Store, StoreError};
 
 use crate::clock::now_ms;
 
@@ -39,6 +39,10 @@ pub struct OperatorMessages {
 /// Reason why a message was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum MessageError {
+    #[error("there is no such run")]
+    UnknownRun,
+    #[error("this run is over; nobody would read it")]
+    RunFinished,
     #[error("there is nothing to say; write some words")]
     Empty,
     #[error("longer than {MAX_MESSAGE_CHARS} characters; shorten it")]
@@ -91,6 +95,22 @@ impl OperatorMessages {
             }
             Err(error) => tracing::debug!(%error, "pending operator messages not read"),
         }
+    }
+
+    /// Queues a message for an unfinished run in `scope` and returns the number of pending messages.
+    pub async fn send(
+        &self,
+        scope: &Scope,
+        run_id: &str,
+        text: &str,
+    ) -> Result<(RunKey, usize), MessageError> {
+        let row = self.store.run(scope, run_id).await?.ok_or(MessageError::UnknownRun)?;
+        if row.finished_ms.is_some() {
+            return Err(MessageError::RunFinished);
+        }
+        let pending = self.add(&row.run, text).await?;
+        tracing::info!(run = row.run.run_id, "operator message queued");
+        Ok((row.run, pending))
     }
 
     /// Queues a message and returns the number of pending messages.
