@@ -1,47 +1,30 @@
 //! State of the server.
 
-use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
 
-use bytes::Bytes;
-use rb_runtime::cache::TtlCache;
+use rb_api::Api;
+use rb_dashboard::Dashboard;
+use rb_gateway::Gateway;
 use rb_runtime::events::SeenRuns;
 use rb_runtime::retrieval::Gates;
-use rb_runtime::runs::trace_cache::TraceHash;
 use rb_runtime::{Runtime, RuntimeConfig, RuntimeError};
 use rb_store::Store;
 
 use crate::config::Config;
-use crate::dashboard::Sessions;
-use crate::doorkeeper::Rates;
-use rb_gateway::Gateway;
-
-/// Time for which a repeated `evaluate` request gets the same reply; weights and patterns may change after it.
-const REPLY_TTL: Duration = Duration::from_secs(5);
-/// Replies of `evaluate`, one or two kilobytes each.
-const REPLY_CAPACITY: usize = 4_096;
+use crate::middleware::request_context::Rates;
 
 /// The services with the state of each surface.
 pub struct App {
     pub(crate) config: Config,
-    pub(crate) runtime: Arc<Runtime>,
     pub(crate) rates: Rates,
-    pub(crate) gateway: Arc<Gateway>,
-    pub(crate) sessions: Sessions,
-    pub(crate) evaluate_replies: TtlCache<TraceHash, Bytes>,
+    pub runtime: Arc<Runtime>,
+    pub gateway: Arc<Gateway>,
+    pub(crate) api: Arc<Api>,
+    pub(crate) dashboard: Arc<Dashboard>,
 }
 
 /// State as handlers have it.
 pub type Shared = Arc<App>;
-
-impl Deref for App {
-    type Target = Runtime;
-
-    fn deref(&self) -> &Runtime {
-        &self.runtime
-    }
-}
 
 /// Reason why the server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -82,36 +65,31 @@ impl App {
         let runtime = Arc::new(Runtime::new(settings, store).await?);
         let gateway =
             Gateway::new(config.gateway.clone(), Arc::clone(&runtime), config.live_runs_max)?;
+        let api = Api::new(Arc::clone(&runtime), config.body_bytes_max, config.intervention_cap);
+        let dashboard =
+            Dashboard::new(Arc::clone(&runtime), config.public_url.clone(), config.listen);
         Ok(Arc::new(Self {
             runtime,
             rates: Rates::new(config.rate_per_sec, config.rate_burst),
             gateway: Arc::new(gateway),
-            sessions: Sessions::default(),
-            evaluate_replies: TtlCache::new(REPLY_CAPACITY, REPLY_TTL),
+            api: Arc::new(api),
+            dashboard: Arc::new(dashboard),
             config,
         }))
     }
 
     /// Starts to collect the runs with new steps.
     pub fn seen_runs(&self) -> SeenRuns {
-        SeenRuns::new(&self.events)
+        SeenRuns::new(&self.runtime.events)
     }
 
     /// Path of a one-time sign-in link; `None` while no key is needed.
     pub async fn sign_in_path(&self) -> Option<String> {
-        if self.is_open().await {
-            return None;
-        }
-        self.sessions.new_link().map(|secret| format!("/ui/enter?link={secret}"))
-    }
-}
-
-impl rb_http::Surface for App {
-    fn runtime(&self) -> &Runtime {
-        &self.runtime
+        self.dashboard.sign_in_path().await
     }
 
-    fn max_body_bytes(&self) -> usize {
-        self.config.body_bytes_max
+    /// Returns `true` while requests need no key; `false` if that is unknown.
+    pub async fn is_open(&self) -> bool {
+        self.runtime.is_open().await
     }
 }

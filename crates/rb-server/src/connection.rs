@@ -14,7 +14,7 @@ use hyper_util::server::graceful::Watcher;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use crate::front::Front;
+use crate::router::Front;
 
 /// A client must have sent its first bytes within this time, and then its headers.
 const HEADERS_WITHIN: Duration = Duration::from_secs(15);
@@ -97,79 +97,5 @@ async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
         }
         tokio::time::sleep(pause).await;
         pause *= 2;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::net::SocketAddr;
-
-    use axum::http::Version;
-    use bytes::Bytes;
-    use http_body_util::Empty;
-    use hyper_util::client::legacy::Client;
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::TcpListener;
-    use tokio::sync::oneshot;
-    use tokio::task::JoinHandle;
-
-    use super::*;
-    use crate::trial::Trial;
-
-    /// A server, what ends it, and its end.
-    async fn serving() -> (SocketAddr, oneshot::Sender<()>, JoinHandle<io::Result<()>>) {
-        let trial = Trial::new().await;
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let (end, ended) = oneshot::channel();
-        let app = Arc::clone(&trial.app);
-        let served = tokio::spawn(async move {
-            let _data = trial; // it is deleted with it
-            crate::serve(app, listener, async { drop(ended.await) }).await
-        });
-        (address, end, served)
-    }
-
-    #[tokio::test]
-    async fn a_request_is_read_however_its_first_bytes_come() {
-        let (address, _end, _served) = serving().await;
-        let rest = " /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-        for (method, expected) in [("GET", "200"), ("PUT", "405"), ("PRIX", "405")] {
-            let request = format!("{method}{rest}");
-            for first in 0..=5 {
-                let mut stream = TcpStream::connect(address).await.unwrap();
-                stream.set_nodelay(true).unwrap();
-                let (first, then) = request.split_at(first);
-                stream.write_all(first.as_bytes()).await.unwrap();
-                tokio::time::sleep(3 * A_MOMENT).await;
-                stream.write_all(then.as_bytes()).await.unwrap();
-                let mut reply = String::new();
-                stream.read_to_string(&mut reply).await.unwrap();
-                let expected = format!("HTTP/1.1 {expected}");
-                assert!(reply.starts_with(&expected), "{method}, {first:?} first: {reply}");
-            }
-        }
-    }
-
-    #[tokio::test]
-    async fn a_client_may_speak_http2() {
-        let (address, _end, _served) = serving().await;
-        let client: Client<_, Empty<Bytes>> =
-            Client::builder(TokioExecutor::new()).http2_only(true).build_http();
-        let reply = client.get(format!("http://{address}/health").parse().unwrap()).await.unwrap();
-        assert_eq!((reply.version(), reply.status().as_u16()), (Version::HTTP_2, 200));
-    }
-
-    #[tokio::test]
-    async fn whoever_says_nothing_does_not_hold_up_the_end() {
-        let (address, end, served) = serving().await;
-        let silent = TcpStream::connect(address).await.unwrap();
-        let mut hesitant = TcpStream::connect(address).await.unwrap();
-        hesitant.write_all(b"P").await.unwrap();
-        tokio::time::sleep(3 * A_MOMENT).await;
-        end.send(()).unwrap();
-        // Requests that are open have much longer than that.
-        tokio::time::timeout(Duration::from_secs(10), served).await.unwrap().unwrap().unwrap();
-        drop((silent, hesitant));
     }
 }

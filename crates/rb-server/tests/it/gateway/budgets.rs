@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::Stage;
 use super::talk::{DIALECTS, Dialect, obliging};
-use crate::config::RawConfig;
-use crate::gateway::BudgetConfig;
+use rb_gateway::BudgetConfig;
 use rb_runtime::prices::Price;
+use rb_server::config::RawConfig;
 
 const WRAP_UP: &str = "It may be best to wrap up";
 

@@ -88,7 +88,7 @@ async fn the_agent_gets_exactly_what_the_upstream_said() {
 #[tokio::test]
 async fn an_upstream_that_is_not_there_is_said_in_the_providers_shape() {
     let mut raw = super::patient();
-    raw.gateway.upstreams = vec![crate::gateway::RawUpstream {
+    raw.gateway.upstreams = vec![rb_gateway::RawUpstream {
         name: "gone".to_owned(),
         dialect: String::new(),
         base_url: "http://127.0.0.1:1".to_owned(),

@@ -9,7 +9,7 @@ const HEADERS: [(&str, &str); 1] = [("x-reasonblocks-run-id", "r")];
 
 /// Values of a counter by its line in the exposition text.
 fn counter(stage: &Stage, name: &str) -> f64 {
-    let text = stage.app.metrics.text();
+    let text = stage.app.runtime.metrics.text();
     let line = text.lines().find_map(|line| line.strip_prefix(&format!("reasonblocks_{name} ")));
     line.map_or(0.0, |value| value.parse().unwrap())
 }
@@ -67,9 +67,9 @@ async fn patterns_that_reach_the_model_count_as_shown() {
     raw.gateway.standing_rules = true;
     let stage = Stage::with(raw, obliging).await;
     play(&stage, 1).await;
-    stage.app.patterns.flush_uses().await;
+    stage.app.runtime.patterns.flush_uses().await;
     let filter = PatternFilter { tier: Some("e3".to_owned()), count_max: 1_000, after: None };
-    let patterns = stage.app.store.patterns(&Scope::default(), &filter).await.unwrap();
+    let patterns = stage.app.runtime.store.patterns(&Scope::default(), &filter).await.unwrap();
     let uses: u64 = patterns.iter().map(|row| row.uses).sum();
     assert!(uses > 0, "standing rules were injected into the first call");
 }

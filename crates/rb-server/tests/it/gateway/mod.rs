@@ -37,10 +37,10 @@ use tokio::task::JoinHandle;
 
 use self::client::Got;
 use self::upstream::{Act, Seen, Upstream};
-use crate::app::{App, Shared};
-use crate::config::RawConfig;
 use rb_runtime::auth::DEFAULT_ORG;
 use rb_runtime::auth::{self, KeyKind};
+use rb_server::config::RawConfig;
+use rb_server::{App, Shared};
 
 /// What arrives later than this does not arrive.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(20);
@@ -88,7 +88,7 @@ impl Stage {
         let app = Shared::clone(&self.app);
         self.end = Some(end);
         self.serving = Some(tokio::spawn(async move {
-            crate::serve(app, listener, async { drop(ended.await) }).await.unwrap();
+            rb_server::serve(app, listener, async { drop(ended.await) }).await.unwrap();
         }));
     }
 
@@ -110,7 +110,7 @@ impl Stage {
         let app = App::new(self.raw.clone().check().unwrap(), store).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(crate::serve(app, listener, std::future::pending()));
+        tokio::spawn(rb_server::serve(app, listener, std::future::pending()));
         address
     }
 
@@ -123,7 +123,7 @@ impl Stage {
     async fn key_of(&self, project: &str) -> String {
         let (secret, row) = auth::create_key(KeyKind::Test, DEFAULT_ORG, project, "trial").unwrap();
         self.store.apply(vec![Change::PutKey(Box::new(row))]).await.unwrap();
-        self.app.keys.invalidate();
+        self.app.runtime.keys.invalidate();
         secret
     }
 
@@ -140,7 +140,7 @@ impl Stage {
     }
 
     fn failed_open(&self) -> u64 {
-        self.app.metrics.failed_open.get()
+        self.app.runtime.metrics.failed_open.get()
     }
 }
 

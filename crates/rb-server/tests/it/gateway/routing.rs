@@ -3,7 +3,7 @@
 use super::Stage;
 use super::talk::{Dialect, obliging};
 use super::upstream::{Seen, answer};
-use crate::config::RawConfig;
+use rb_server::config::RawConfig;
 
 const STATES: [&str; 5] = ["FAST", "NORMAL", "SLOW", "SKIP", "INIT"];
 

@@ -69,7 +69,7 @@ async fn a_known_run_is_steered_from_memory_while_the_store_is_away() {
 async fn whoever_watches_a_project_hears_of_its_steps() {
     let stage = Stage::new(obliging).await;
     let key = stage.key_of("web").await;
-    let mut heard = stage.app.events.subscribe();
+    let mut heard = stage.app.runtime.events.subscribe();
     let headers = [("x-reasonblocks-run-id", "r"), ("x-reasonblocks-key", key.as_str())];
     let body = Dialect::Chat.request("m", &Dialect::Chat.history(1));
     assert_eq!(stage.post(Dialect::Chat.path(), &headers, &body).await.status, 200);
@@ -90,11 +90,9 @@ async fn what_waits_for_a_full_disk_is_stored_once_there_is_room() {
 
 #[tokio::test]
 async fn a_run_goes_on_after_a_panic_in_the_middle() {
-    let stage = Stage::new(obliging).await;
+    let mut stage = Stage::new(obliging).await;
     call(&stage, Dialect::Anthropic, "shaken", 1).await;
-    stage.app.gateway.settled().await;
-    let run = RunKey { org: DEFAULT_ORG.to_owned(), run_id: "shaken".to_owned() };
-    stage.app.gateway.conversations.forget(&run);
+    stage.restart().await; // nothing is in memory
     stage.store.set_fault(Fault::PanicOnRead);
     call(&stage, Dialect::Anthropic, "shaken", 2).await;
     assert!(stage.failed_open() > 0, "it is counted");
@@ -113,7 +111,7 @@ async fn an_engine_that_panics_harms_no_call() {
         let run = RunKey { org: DEFAULT_ORG.to_owned(), run_id: run_id.clone() };
         let panics = |_: &str| -> Vector { panic!("injected") };
         let rules = Engine::default().with_embedder(Arc::new(panics));
-        *stage.app.live_runs.lock(&run).await = Some(LiveRun::with_engine(Arc::new(rules)));
+        *stage.app.runtime.live_runs.lock(&run).await = Some(LiveRun::with_engine(Arc::new(rules)));
         for turns in 0..8 {
             call(&stage, dialect, &run_id, turns).await;
         }

@@ -1,13 +1,12 @@
 //! An upstream that plays from a script, down to single bytes and broken connections.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-
-use super::super::conversations::lock;
 
 /// A request as it arrived.
 #[derive(Debug, Clone)]
@@ -73,19 +72,19 @@ impl Upstream {
 
     /// All requests so far.
     pub(super) fn seen(&self) -> Vec<Seen> {
-        lock(&self.state.seen).clone()
+        self.state.seen.lock().clone()
     }
 
     pub(super) fn left(&self) -> usize {
-        *lock(&self.state.left)
+        *self.state.left.lock()
     }
 }
 
 async fn play(mut stream: TcpStream, state: Arc<State>) {
     let mut waiting = Vec::new();
     while let Some(seen) = next(&mut stream, &mut waiting).await {
-        lock(&state.seen).push(seen.clone());
-        let acts = (lock(&state.script))(&seen);
+        state.seen.lock().push(seen.clone());
+        let acts = (state.script.lock())(&seen);
         for act in acts {
             match act {
                 Act::Send(bytes) => {
@@ -97,7 +96,7 @@ async fn play(mut stream: TcpStream, state: Arc<State>) {
                 Act::Hang => {
                     let mut byte = [0];
                     let _ = stream.read(&mut byte).await; // ends when the other side goes
-                    *lock(&state.left) += 1;
+                    *state.left.lock() += 1;
                     return;
                 }
                 Act::Close => return,

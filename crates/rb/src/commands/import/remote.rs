@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rb_runtime::import::ImportSummary;
-use rb_server::ask::{self, AskError};
+use rb_server::api_client::{self, AskError};
 use serde::Deserialize;
 use tokio::runtime::Runtime;
 
@@ -102,7 +102,7 @@ impl Sender<'_> {
         let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
         packed.write_all(bytes)?;
         let (path, packed) = (self.path(first), packed.finish()?);
-        let sent = ask::post_gzip(self.url, &path, self.key.as_deref(), packed);
+        let sent = api_client::post_gzip(self.url, &path, self.key.as_deref(), packed);
         let response = match self.runtime.block_on(sent) {
             Ok(response) => response,
             Err(AskError::Refused { status: PAYLOAD_TOO_LARGE, said }) => {

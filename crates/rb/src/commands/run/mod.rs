@@ -18,7 +18,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use rb_runtime::clock::now_ms;
 use rb_runtime::events::SeenRuns;
-use rb_server::{App, Shared, ask};
+use rb_server::{App, Shared, api_client};
 use rb_store::{Change, Scope, Store};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -138,7 +138,7 @@ async fn with_own_gateway(args: &RunArgs, out: &mut Out) -> Result<Exit> {
 async fn with_server(args: &RunArgs, url: &str, out: &mut Out) -> Result<Exit> {
     let key = args.key.clone().or_else(|| std::env::var("REASONBLOCKS_API_KEY").ok());
     let key = key.filter(|key| !key.is_empty());
-    ask::get(url, "/v1/monitor/me", key.as_deref()).await.with_context(|| {
+    api_client::get(url, "/v1/monitor/me", key.as_deref()).await.with_context(|| {
         format!("cannot use {}; without `--url`, `rb run` starts a gateway", escape_control(url))
     })?;
     let addresses = Addresses {
@@ -149,14 +149,14 @@ async fn with_server(args: &RunArgs, url: &str, out: &mut Out) -> Result<Exit> {
     let started_ms = now_ms();
     let child = run_child(args, &addresses, out).await?;
     let path = format!("/v1/monitor/runs?since={started_ms}&limit=100");
-    let list = ask::get(url, &path, key.as_deref()).await?;
+    let list = api_client::get(url, &path, key.as_deref()).await?;
     let mut runs: Vec<FinishedRun> = Vec::new();
     for row in list.as_array().map(Vec::as_slice).unwrap_or_default() {
         if row["framework"] != "gateway" {
             continue;
         }
         let path = format!("/v1/monitor/runs/{}", row["run_id"].as_str().unwrap_or_default());
-        runs.push(serde_json::from_value(ask::get(url, &path, key.as_deref()).await?)?);
+        runs.push(serde_json::from_value(api_client::get(url, &path, key.as_deref()).await?)?);
     }
     runs.reverse();
     print(out, args, &runs, &Links { dashboard: url, show: None });

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use crossterm::event::{Event, KeyEvent, KeyEventKind};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use rb_server::ask;
+use rb_server::api_client;
 use serde::Deserialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -56,7 +56,7 @@ pub(super) struct Feed {
 impl Feed {
     /// Asks the server for its runs, and begins to listen to it. Fails if it is not there.
     pub(super) async fn new(url: &str, key: Option<String>) -> Result<Self> {
-        ask::get(url, "/v1/monitor/runs?limit=1", key.as_deref()).await?;
+        api_client::get(url, "/v1/monitor/runs?limit=1", key.as_deref()).await?;
         let (sender, news) = mpsc::channel(WAITING_MAX);
         tokio::spawn(listen(url.to_owned(), key.clone(), sender.clone()));
         tokio::spawn(end(sender.clone()));
@@ -128,7 +128,7 @@ impl Feed {
     ) {
         let (url, key, sender) = (self.url.clone(), self.key.clone(), self.sender.clone());
         tokio::spawn(async move {
-            let news = match ask::get(&url, &path, key.as_deref()).await {
+            let news = match api_client::get(&url, &path, key.as_deref()).await {
                 Ok(answer) => read(answer),
                 Err(error) => Some(News::Trouble(error.to_string())),
             };
@@ -164,7 +164,7 @@ async fn listen(url: String, key: Option<String>, sender: mpsc::Sender<News>) {
             // When too much waits, a step is missed; the list has it.
             let _ = news.is_some_and(|news| sender.try_send(news).is_ok());
         };
-        let ended = ask::listen(&url, "/v1/monitor/stream", key.as_deref(), hear).await;
+        let ended = api_client::listen(&url, "/v1/monitor/stream", key.as_deref(), hear).await;
         let why = match ended {
             Ok(()) => "the server is gone; looking for it".to_owned(),
             Err(error) => format!("{error}; looking for it"),

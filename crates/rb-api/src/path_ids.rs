@@ -1,0 +1,108 @@
+//! Ids with slashes in addresses: `POST /findings/org/repo/search` is about the codebase `org/repo`.
+//!
+//! Clients put ids into paths as they are, and routes match one segment. So before routing, the segments that belong
+//! to an id are joined by an encoded slash, which routes take as part of the segment and extractors decode again.
+
+use std::borrow::Cow;
+
+use axum::http::{Method, Request, Uri};
+
+/// A family of routes whose id may hold slashes: what stands before the id, and what may stand after it.
+struct Family {
+    before: &'static str,
+    /// Last segments that are part of the route, by method.
+    after: &'static [(Method, &'static str)],
+    /// With these methods the last of several segments is an id of its own.
+    inner: &'static [Method],
+}
+
+const FAMILIES: [Family; 3] = [
+    Family {
+        before: "/findings/",
+        after: &[(Method::POST, "search"), (Method::POST, "invalidate")],
+        inner: &[Method::DELETE, Method::PATCH],
+    },
+    Family {
+        before: "/monitor/runs/",
+        after: &[
+            (Method::POST, "steps"),
+            (Method::POST, "finish"),
+            (Method::POST, "walk"),
+            (Method::POST, "steer"),
+        ],
+        inner: &[],
+    },
+    Family { before: "/monitor/experiments/", after: &[(Method::GET, "report")], inner: &[] },
+];
+
+/// The request with the slashes of ids encoded.
+pub fn encode<B>(mut request: Request<B>) -> Request<B> {
+    if let Cow::Owned(path) = encoded(request.method(), request.uri().path()) {
+        let mut parts = request.uri().clone().into_parts();
+        let path = match request.uri().query() {
+            Some(query) => format!("{path}?{query}"),
+            None => path,
+        };
+        // What was valid stays valid: only slashes were replaced, by unreserved characters.
+        if let Ok(path) = path.parse() {
+            parts.path_and_query = Some(path);
+            if let Ok(uri) = Uri::from_parts(parts) {
+                *request.uri_mut() = uri;
+            }
+        }
+    }
+    request
+}
+
+fn encoded<'a>(method: &Method, path: &'a str) -> Cow<'a, str> {
+    let (version, rest) = match path.strip_prefix("/v1") {
+        Some(rest) if rest.starts_with('/') => ("/v1", rest),
+        Some(_) | None => ("", path),
+    };
+    for family in &FAMILIES {
+        let Some(rest) = rest.strip_prefix(family.before) else { continue };
+        let (id, last) = match rest.rsplit_once('/') {
+            Some((id, last)) if family.after.contains(&(method.clone(), last)) => (id, Some(last)),
+            Some((id, last)) if family.inner.contains(method) => (id, Some(last)),
+            Some(_) | None => (rest, None),
+        };
+        if !id.contains('/') {
+            return Cow::Borrowed(path);
+        }
+        let id = id.replace('/', "%2F");
+        let last = last.map(|last| format!("/{last}")).unwrap_or_default();
+        return Cow::Owned(format!("{version}{}{id}{last}", family.before));
+    }
+    Cow::Borrowed(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slashes_of_ids_are_encoded_and_no_others() {
+        let cases = [
+            (Method::POST, "/findings/org/repo/search", "/findings/org%2Frepo/search"),
+            (Method::POST, "/v1/findings/org/repo", "/v1/findings/org%2Frepo"),
+            (Method::POST, "/findings/repo/search", "/findings/repo/search"),
+            (Method::GET, "/findings/a/b/c", "/findings/a%2Fb%2Fc"),
+            (Method::DELETE, "/findings/a/b/c", "/findings/a%2Fb/c"),
+            (Method::DELETE, "/findings/a", "/findings/a"),
+            (Method::PATCH, "/findings/a/b", "/findings/a/b"),
+            (Method::GET, "/findings/a/search", "/findings/a%2Fsearch"),
+            (Method::POST, "/monitor/runs/a/b/steps", "/monitor/runs/a%2Fb/steps"),
+            (Method::GET, "/monitor/runs/a/b", "/monitor/runs/a%2Fb"),
+            (Method::GET, "/monitor/runs", "/monitor/runs"),
+            (
+                Method::GET,
+                "/v1/monitor/experiments/x/y/report",
+                "/v1/monitor/experiments/x%2Fy/report",
+            ),
+            (Method::GET, "/health", "/health"),
+        ];
+        for (method, path, expected) in cases {
+            assert_eq!(encoded(&method, path), expected, "{method} {path}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Recorded runs in: a transcript of any agent, read as `rb import` reads it, into a store that is in use.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::header;
+use rb_wire::model::Run;
+use rb_wire::transcripts::{Diagnostic, DiagnosticKind, IMPORTERS, Importer, sniff};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::ApiState;
+use crate::body_decoding::{off_the_path, text_of, unpacked};
+use rb_http::Authenticated;
+use rb_http::body::{self, Query};
+use rb_http::error::{ApiError, ApiResult, Problem, unprocessable};
+use rb_runtime::import::{
+    ImportSource, ImportSummary, ImportWriter, ImportedRun, fallback_run_id, file_stem,
+};
+use rb_runtime::limits::MAX_NAME_CHARS;
+
+/// A transcript may be this long once it is unpacked.
+const BYTES_MAX: usize = 64 << 20;
+/// So many complaints are told; the others are counted.
+const COMPLAINTS_MAX: usize = 50;
+
+pub(super) fn routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(import))
+}
+
+/// What is sent.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Sent {
+    /// The file's name; runs without a name of their own are called by it.
+    #[param(max_length = 256)]
+    file: Option<String>,
+    /// The format's name as in docs/transcripts.md; otherwise it is told by the content.
+    format: Option<String>,
+    /// The body is a piece of a file whose lines stand for themselves, and begins with this line, counted from 1.
+    #[param(minimum = 1)]
+    line: Option<u64>,
+    /// Heeded for the operator's keys only.
+    org_id: Option<String>,
+    project_id: Option<String>,
+}
+
+/// What was read of a transcript, and what became of it.
+#[derive(Debug, Serialize, ToSchema)]
+struct Imported {
+    /// How it was read.
+    format: &'static str,
+    #[serde(flatten)]
+    tally: ImportSummary,
+    /// The first fifty.
+    complaints: Vec<Told>,
+    /// How many there are.
+    complaint_count: usize,
+}
+
+/// Something that could not be taken as it was.
+#[derive(Debug, Serialize, ToSchema)]
+struct Told {
+    line: u64,
+    text: String,
+    /// Something was left out; otherwise it was only mended.
+    is_loss: bool,
+}
+
+/// Takes recorded runs, as `rb import` does: a transcript in any of its formats, plain or with gzip.
+///
+/// The format is told by the content. What was taken before is brought up to date, not doubled; a run that was watched
+/// live is never touched. What cannot be read is told with its line, and the rest is taken.
+#[utoipa::path(post, path = "/monitor/import", tag = "telemetry", params(Sent),
+    request_body(content = String, content_type = "application/octet-stream"), responses(
+    (status = 200, body = Imported),
+    (status = 400, description = "not a transcript that is known", body = Problem),
+    (status = 413, description = "larger than `MAX_BODY_BYTES`, or than 64 MiB unpacked", body = Problem),
+    (status = 415, description = "packed otherwise than with gzip", body = Problem),
+))]
+async fn import(
+    State(api): State<ApiState>,
+    Authenticated(caller): Authenticated,
+    Query(sent): Query<Sent>,
+    request: Request,
+) -> ApiResult<Json<Imported>> {
+    let packing = text_of(&request, header::CONTENT_ENCODING);
+    let bytes = body::read(request.into_body(), api.max_body_bytes).await?;
+    let bytes = unpacked(bytes, packing.trim(), BYTES_MAX)?;
+    let importer = importer(&sent, &bytes)?;
+    let (org, project) = caller.org_and_project(sent.org_id.as_deref(), sent.project_id.as_deref());
+    let shared = ApiState::clone(&api);
+    let judge = move || {
+        let file = sent.file.unwrap_or_default();
+        let file: String = file.chars().take(MAX_NAME_CHARS).collect();
+        let stem = if file.is_empty() { importer.id } else { file_stem(&file) };
+        let mut found = (Vec::new(), Vec::new());
+        each_piece(&bytes, sent.line, |piece, first| {
+            let (runs, complaints) = (importer.parse)(piece);
+            let judged = runs.iter().enumerate().map(|(at, run): (usize, &Run<'_>)| {
+                let place = &fallback_run_id(stem, sent.line.map(|_| first), at, runs.len());
+                let (org, project, file) = (&*org, &*project, &*file);
+                let origin =
+                    ImportSource { org, project, format: importer.id, file, fallback_id: place };
+                ImportedRun::assess(run, &origin, &shared.runtime.prices)
+            });
+            found.0.extend(judged);
+            found.1.extend(complaints.iter().map(|complaint| told(complaint, first)));
+        });
+        found
+    };
+    let (runs, mut complaints) = off_the_path(judge).await?;
+    let mut writer = ImportWriter::new(Arc::clone(&api.runtime.store));
+    for run in runs {
+        writer.add(run).await?;
+    }
+    writer.flush().await?;
+    let complaint_count = complaints.len();
+    complaints.truncate(COMPLAINTS_MAX);
+    Ok(Json(Imported { format: importer.id, tally: writer.summary, complaints, complaint_count }))
+}
+
+fn importer(sent: &Sent, bytes: &[u8]) -> ApiResult<&'static Importer> {
+    let Some(format) = sent.format.as_deref().filter(|format| !format.is_empty()) else {
+        let unknown = || ApiError::BadRequest(DiagnosticKind::Unrecognised.to_string());
+        return sniff(bytes).ok_or_else(unknown);
+    };
+    let found = IMPORTERS.iter().find(|importer| importer.id == format);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = IMPORTERS.iter().map(|importer| importer.id).collect();
+        unprocessable(&["query", "format"], format!("there are {}", names.join(", ")))
+    })
+}
+
+/// Hands over each line with its number, or the whole with the first.
+fn each_piece(bytes: &[u8], line: Option<u64>, mut each: impl FnMut(&[u8], u64)) {
+    let Some(first) = line else {
+        each(bytes, 1);
+        return;
+    };
+    for (line, number) in bytes.split(|byte| *byte == b'\n').zip(first..) {
+        if !line.trim_ascii().is_empty() {
+            each(line, number);
+        }
+    }
+}
+
+fn told(complaint: &Diagnostic, first: u64) -> Told {
+    Told {
+        line: first + complaint.line.saturating_sub(1),
+        text: complaint.kind.to_string(),
+        is_loss: complaint.is_loss(),
+    }
+}

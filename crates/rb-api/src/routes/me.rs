@@ -1,0 +1,47 @@
+//! Who am I.
+
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::ApiState;
+use rb_http::Authenticated;
+use rb_http::error::ApiResult;
+
+pub(super) fn routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(me))
+}
+
+/// The caller, as its key says.
+#[derive(Serialize, ToSchema)]
+struct Me {
+    /// The id of the key; `local` while the server needs none, `static-N` for the operator's N-th.
+    key_id: String,
+    /// The organisation the key belongs to; none for the operator.
+    org_id: Option<String>,
+    /// The project it is limited to.
+    project_id: Option<String>,
+    /// Whether it may name any organisation and manage keys.
+    is_superuser: bool,
+    /// Whether the server needs no key at the moment.
+    is_open: bool,
+}
+
+/// Whose key this is and what it may see.
+#[utoipa::path(get, path = "/monitor/me", tag = "profiles", responses((status = 200, body = Me)))]
+async fn me(
+    State(api): State<ApiState>,
+    Authenticated(caller): Authenticated,
+) -> ApiResult<Json<Me>> {
+    let scope = caller.scope(None, None);
+    Ok(Json(Me {
+        key_id: caller.name.to_string(),
+        org_id: scope.org,
+        project_id: scope.project,
+        is_superuser: caller.is_operator(),
+        is_open: api.runtime.keys.is_open(&*api.runtime.store).await?,
+    }))
+}

@@ -1,0 +1,61 @@
+//! Steers a run by hand: a person's words go to the agent the way the engine's advice goes.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::ApiState;
+use crate::validate::check_id;
+use rb_http::Authenticated;
+use rb_http::Path;
+use rb_http::body::Body;
+use rb_http::error::{ApiResult, Problem};
+
+pub(super) fn routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(steer))
+}
+
+/// What to say to the agent.
+#[derive(Deserialize, ToSchema)]
+struct SteerBody {
+    #[schema(min_length = 1, max_length = 1_500)]
+    text: String,
+    /// Heeded for the operator's keys only.
+    org_id: Option<String>,
+    project_id: Option<String>,
+}
+
+/// It waits for the next model call.
+#[derive(Serialize, ToSchema)]
+struct Steered {
+    run_id: String,
+    /// `waiting`.
+    status: &'static str,
+    /// How many messages wait for this run.
+    waiting: usize,
+}
+
+/// Says something to a running agent, with its next model call: through the gateway, the walk, or `evaluate` with the
+/// run's id. Each step that carries it has the source `hand`. At most three messages wait for a run, and six a minute
+/// may be said.
+#[utoipa::path(post, path = "/monitor/runs/{run_id}/steer", tag = "steering",
+    params(("run_id" = String, Path, min_length = 1, max_length = 256)), request_body = SteerBody, responses(
+    (status = 202, body = Steered), (status = 404, body = Problem),
+    (status = 409, description = "the run is over, or three messages wait for it", body = Problem),
+))]
+async fn steer(
+    State(api): State<ApiState>,
+    Authenticated(caller): Authenticated,
+    Path(run_id): Path<String>,
+    Body(body): Body<SteerBody>,
+) -> ApiResult<(StatusCode, Json<Steered>)> {
+    check_id(&["path", "run_id"], &run_id)?;
+    let scope = caller.scope(body.org_id.as_deref(), body.project_id.as_deref());
+    let (run, waiting) = api.runtime.messages.send(&scope, &run_id, &body.text).await?;
+    let reply = Steered { run_id: run.run_id, status: "waiting", waiting };
+    Ok((StatusCode::ACCEPTED, Json(reply)))
+}

@@ -1,0 +1,169 @@
+//! What other weights would have said of stored runs: composites are sums over stored readings, so no run is judged anew.
+
+use maud::{Markup, html};
+use rb_engine::config::weights::Weights;
+use rb_engine::monitors::{ALL, Suite};
+use rb_engine::run::round4;
+use rb_store::{Health, RunFilter, RunRow, Scores, StepRow};
+
+use super::runs::address;
+use crate::DashboardState;
+use crate::visitor::Visitor;
+use rb_http::error::ApiResult;
+use rb_view::bar;
+use rb_view::text::{EscapedText, counted, line, name};
+
+/// So many of the newest runs are looked at, so many steps of each.
+const RUNS: u32 = 20;
+const STEPS: u32 = 300;
+
+/// The composites of a run, in numbers.
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    peak: f64,
+    /// Steps whose composite is a danger.
+    danger: usize,
+}
+
+impl Seen {
+    fn of(composites: impl Iterator<Item = f64> + Clone) -> Self {
+        Self {
+            peak: composites.clone().fold(0.0, f64::max),
+            danger: composites.filter(|composite| *composite >= Health::DANGER_FROM).count(),
+        }
+    }
+
+    /// As it was judged when it ran.
+    fn then(steps: &[StepRow]) -> Self {
+        Self::of(steps.iter().map(|step| step.total_score))
+    }
+
+    fn under(weights: &Weights, steps: &[StepRow]) -> Self {
+        Self::of(steps.iter().map(|step| composite(weights, &step.scores)))
+    }
+}
+
+/// The composite of stored readings: each suite's weighted sum, the larger of both.
+fn composite(weights: &Weights, scores: &Scores) -> f64 {
+    let of = |suite: Suite| {
+        let own = ALL.iter().filter(|spec| spec.suite == suite);
+        let parts = own.filter_map(|spec| Some(weights.get(spec.id)? * scores.get(spec.id)?));
+        round4(parts.sum())
+    };
+    of(Suite::Heuristic).max(of(Suite::Semantic))
+}
+
+/// The monitor that speaks on a step: of the suite that has the voice, the most serious that fired, by weight times
+/// score. One without weight is silent.
+fn speaker(weights: &Weights, step: &StepRow) -> Option<&'static str> {
+    let voices = ALL.iter().filter(|spec| spec.suite == Suite::Semantic);
+    let fired = voices.filter(|spec| step.fired.iter().any(|id| id == spec.id));
+    let ranked = fired.filter_map(|spec| {
+        let seriousness = weights.get(spec.id)? * step.scores.get(spec.id)?;
+        (seriousness > 0.0).then_some((spec.id, seriousness))
+    });
+    ranked.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(id, _)| id)
+}
+
+/// The first step on which somebody would have spoken.
+fn first_word(weights: &Weights, steps: &[StepRow]) -> Option<(&'static str, u32)> {
+    steps.iter().find_map(|step| Some((speaker(weights, step)?, step.step_index)))
+}
+
+/// A run with what was said of it then, what would be said now, and who would speak first.
+struct Tried {
+    run: RunRow,
+    then: Seen,
+    now: Seen,
+    speaks: Option<(&'static str, u32)>,
+}
+
+/// The newest runs as they were judged, and under these weights.
+pub(crate) async fn draw(
+    dashboard: &DashboardState,
+    visitor: &Visitor,
+    weights: &Weights,
+) -> ApiResult<Markup> {
+    let scope = visitor.caller.scope(None, None);
+    let newest = RunFilter { count_max: RUNS, ..RunFilter::default() };
+    let mut rows = Vec::new();
+    for run in dashboard.runtime.store.runs(&scope, &newest).await? {
+        let steps = dashboard.runtime.store.steps(&run.run, 0, STEPS).await?;
+        let (then, now) = (Seen::then(&steps), Seen::under(weights, &steps));
+        rows.push(Tried { run, then, now, speaks: first_word(weights, &steps) });
+    }
+    let count = |of: &dyn Fn(&Seen) -> bool| {
+        let both = rows.iter().map(|tried| (of(&tried.then), of(&tried.now)));
+        both.fold((0, 0), |sum, (a, b)| (sum.0 + usize::from(a), sum.1 + usize::from(b)))
+    };
+    let (danger, danger_now) = count(&|seen| seen.danger > 0);
+    let (clean, clean_now) = count(&|seen| seen.peak < Health::CLEAN_BELOW);
+    Ok(html! {
+        section id="preview" {
+            h2 { "What these weights would have said" }
+            @if rows.is_empty() { p.note { "There are no runs to try them on." } }
+            @else {
+                p.verdict { "Of the newest " (counted(rows.len(), "run")) ", " (danger_now) " would have been in danger (they were " (danger)
+                    ") and " (clean_now) " clean (they were " (clean) ")." }
+                p.soft { "Which monitors fire does not depend on weights; how high the composite goes does, and who speaks first." }
+                div.scroll tabindex="0" role="group" aria-label="Runs under these weights" { table.cards {
+                    thead { tr { th { "run" } th { "peak then" } th { "with these" } th.right { "steps in danger" } th { "would speak first" } } }
+                    tbody { @for tried in &rows { (row(tried)) } }
+                } }
+            }
+        }
+    })
+}
+
+fn row(Tried { run, then, now, speaks }: &Tried) -> Markup {
+    let title = if run.task.trim().is_empty() { &run.run.run_id } else { &run.task };
+    html! {
+        tr {
+            td.what { a href=(address(&run.run)) { (EscapedText(&line(title, 70), 71)) } }
+            td data-name="then" { (bar(then.peak, "fill-calm", &format!("{:.2}", then.peak))) }
+            td data-name="with these" { (bar(now.peak, "fill-hot", &format!("{:.2}", now.peak))) }
+            td.right data-name="in danger" { (then.danger) " → " (now.danger) }
+            td { @match speaks {
+                Some((monitor, step)) => { span.mark.hot { (name(monitor)) } span.soft { " step " (step) } }
+                None => { span.soft { "nobody" } }
+            } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(step_index: u32, scores: &[(&str, f64)], fired: &[&str]) -> StepRow {
+        StepRow {
+            step_index,
+            scores: scores.iter().map(|(id, score)| ((*id).to_owned().into(), *score)).collect(),
+            fired: fired.iter().map(|id| (*id).to_owned()).collect(),
+            ..StepRow::default()
+        }
+    }
+
+    #[test]
+    fn composites_and_voices_follow_the_weights() {
+        let steps = [
+            step(0, &[("streak", 1.0)], &[]),
+            step(
+                1,
+                &[("streak", 1.0), ("claim_contradiction", 1.0)],
+                &["streak", "claim_contradiction"],
+            ),
+        ];
+        let check = |overrides: &[(&str, f64)]| {
+            let (weights, _) = Weights::default().with(overrides.iter().copied());
+            let seen = Seen::under(&weights, &steps);
+            (seen.peak, seen.danger, first_word(&weights, &steps))
+        };
+        assert_eq!(check(&[]), (0.35, 0, Some(("claim_contradiction", 1))));
+        assert_eq!(
+            check(&[("claim_contradiction", 0.7)]),
+            (0.7, 1, Some(("claim_contradiction", 1)))
+        );
+        assert_eq!(check(&[("streak", 0.0), ("claim_contradiction", 0.0)]), (0.0, 0, None));
+    }
+}
