@@ -5,11 +5,10 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use crate::analysis::cues::{Cue, CueSet, says};
-use crate::analysis::phrases::any_in;
+use crate::analysis::phrases::{CORRECTIONS, Cue, CueSet, MISSING, SECOND_THOUGHTS};
 use crate::analysis::recency_filter::print_of;
 use crate::analysis::sentences::{SENTENCE_WORDS_MAX, Said, sentences, words};
-use crate::analysis::text::{fingerprint, is_word, prefix, searchable};
+use crate::analysis::text::{any_in, fingerprint, is_word, prefix, searchable};
 
 /// A statement that can be held against another is short, and about something.
 const STATEMENT_WORDS_MAX: usize = 16;
@@ -192,37 +191,9 @@ fn without_praise(sentence: &str) -> Cow<'_, str> {
     sentence
 }
 
-/// Who says one of these says that something is not there.
-pub(crate) const MISSING: [&str; 24] = [
-    "does not exist",
-    "doesn't exist",
-    "do not exist",
-    "not exist",
-    "is missing",
-    "are missing",
-    "no such file",
-    "there is no",
-    "there's no",
-    "not found",
-    "could not find",
-    "couldn't find",
-    "cannot find",
-    "can't find",
-    "did not find",
-    "is not there",
-    "isn't there",
-    "is not present",
-    "nothing was found",
-    "returned nothing",
-    "no entry for",
-    "no record",
-    "no results for",
-    "was never created",
-];
-
 /// Names of things that the agent says are not there.
 pub(crate) fn each_missing(said: &Said, heard: CueSet, mut found: impl FnMut(&str)) {
-    let says_so = heard.has(Cue::Missing) || (said.is_cut() && says(Cue::Missing, said.text()));
+    let says_so = heard.has(Cue::Missing) || (said.is_cut() && any_in(MISSING, said.text()));
     if !says_so {
         return;
     }
@@ -337,27 +308,6 @@ fn stem(word: &str) -> &str {
     cut.unwrap_or(word).trim_end_matches('e')
 }
 
-/// Second thoughts, where a sentence begins with them.
-pub(crate) const SECOND_THOUGHTS: [&str; 6] =
-    ["wait", "actually", "hmm", "hold on", "no wait", "oh"];
-/// Who says one of these takes something back.
-pub(crate) const CORRECTIONS: [&str; 14] = [
-    "i was wrong",
-    "my mistake",
-    "i made a mistake",
-    "i misread",
-    "i misunderstood",
-    "that's not right",
-    "that is not right",
-    "that's wrong",
-    "oops",
-    "i forgot",
-    "i missed",
-    "on second thought",
-    "scratch that",
-    "i overlooked",
-];
-
 /// How often the agent corrects itself in one thought, given in lower case.
 pub(crate) fn corrections(lower: &str, heard: CueSet) -> u32 {
     let takes_back = heard.has(Cue::Correction);
@@ -371,7 +321,7 @@ pub(crate) fn corrections(lower: &str, heard: CueSet) -> u32 {
             sentence.strip_prefix(*opener).is_some_and(|rest| !rest.starts_with(is_word))
         };
         let counts =
-            SECOND_THOUGHTS.iter().any(opens) || (takes_back && any_in(&CORRECTIONS, sentence));
+            SECOND_THOUGHTS.iter().any(opens) || (takes_back && any_in(CORRECTIONS, sentence));
         count += u32::from(counts);
     }
     count

@@ -8,11 +8,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::analysis::action::{ActionSummary, Kind, ToolPolicies, entities, understand};
-use crate::analysis::cues::{Cue, CueSet};
 use crate::analysis::embedding::{Embedder, Vector};
-use crate::analysis::phrases::any_in;
+use crate::analysis::phrases::{Cue, CueSet};
 use crate::analysis::recency_filter::{Name, RecencyFilter, each_name, print_of};
-use crate::analysis::text::{fingerprint, prefix, searchable, word_count};
+use crate::analysis::text::{any_in, fingerprint, prefix, searchable, word_count};
 use crate::step::{Step, StepIndex};
 
 /// How many acts back monitors look.
@@ -333,19 +332,6 @@ fn line_print(line: &str) -> Option<u64> {
     (!line.is_empty()).then(|| print_of(line.bytes()))
 }
 
-/// A short answer with one of these says that something is not ready yet.
-pub(crate) const WAITING: [&str; 9] = [
-    "running",
-    "pending",
-    "queued",
-    "waiting",
-    "in_progress",
-    "in progress",
-    "not ready",
-    "building",
-    "processing",
-];
-
 /// Asks how far something is, and is told to wait.
 fn waits(step: &Step<'_>, act: &ActionSummary, heard: CueSet) -> bool {
     const ASKS: [&str; 8] =
@@ -375,23 +361,6 @@ pub(crate) fn installs(act: &ActionSummary) -> bool {
         matches!(words.next(), Some("install" | "add" | "sync")) && !matches!(tool, "git")
     })
 }
-
-/// A short answer with one of these says that there is nothing.
-pub(crate) const NOTHING_FOUND: [&str; 13] = [
-    "no results",
-    "no result",
-    "no match",
-    "not found",
-    "nothing found",
-    "0 results",
-    "0 matches",
-    "no such",
-    "could not find",
-    "couldn't find",
-    "no files",
-    "no records",
-    "does not exist",
-];
 
 /// Short answers that say there is nothing.
 fn says_nothing_found(answer: &str, act: &ActionSummary, heard: CueSet) -> bool {

@@ -4,77 +4,10 @@
 //! as substrings of the lower-cased text, so `await` counts as `wait`. That is a known weakness of
 //! the first generation; changing it would change every documented score.
 
-use crate::analysis::cues::{Cue, CueSet};
-use crate::analysis::phrases::Hit;
-use crate::analysis::text::{LOWERED_TO_ASCII, Lowercased, has_any, is_space, is_word, word_count};
-
-/// What a word of a thought counts for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    /// A word of doubt.
-    Doubt,
-    /// A word of doubt that only the `hedge` monitor knows, not the difficulty score.
-    DoubtUnscored,
-    /// A word of trouble, for the difficulty score.
-    Trouble,
-    /// A word of trouble that may belong to a phrase that takes something back.
-    TroubleAndHint,
-    /// Only for such phrases: none does without one of its hints (see [`RETRACTIONS`]).
-    Hint,
-}
-use Role::{Doubt, DoubtUnscored, Hint, Trouble, TroubleAndHint};
-
-/// The words that count in a thought. "failed" is one more word of trouble, besides "fail".
-const WORDS: [(&str, Role); 28] = [
-    ("hmm", Doubt),
-    ("maybe", Doubt),
-    ("perhaps", Doubt),
-    ("possibly", Doubt),
-    ("might", Doubt),
-    ("could", Doubt),
-    ("not sure", Doubt),
-    ("uncertain", Doubt),
-    ("i think", Doubt),
-    ("probably", Doubt),
-    ("actually", Doubt),
-    ("wait", Doubt),
-    ("reconsider", Doubt),
-    ("let me think", DoubtUnscored),
-    ("on second thought", DoubtUnscored),
-    (FAIL, Trouble),
-    ("error", Trouble),
-    ("exception", Trouble),
-    ("traceback", Trouble),
-    ("crash", Trouble),
-    ("broken", Trouble),
-    ("bug", TroubleAndHint),
-    ("issue", TroubleAndHint),
-    ("problem", TroubleAndHint),
-    ("fix", Hint),
-    ("wrong", Hint),
-    ("mind", Hint),
-    ("disregard", Hint),
-];
-
-const FAIL: &str = "fail";
-
-/// The same without what they count for.
-pub(crate) const COUNTED: [&str; WORDS.len()] = {
-    let mut words = [""; WORDS.len()];
-    let mut at = 0;
-    while at < words.len() {
-        words[at] = WORDS[at].0;
-        at += 1;
-    }
-    words
+use crate::analysis::phrases::{Cue, CueSet, FAIL, Hit, PHRASES};
+use crate::analysis::text::{
+    LOWERED_TO_ASCII, Lowercased, has_any, is_space, is_word, prefix, word_count,
 };
-
-/// An observation with one of these looks like a failure.
-pub(crate) const FAILURES: [&str; 7] =
-    ["error", "exception", "traceback", "failed", "not found", "assertion", "invalid"];
-
-/// An observation with one of these looks like the output of a test run.
-pub(crate) const TEST_MARKS: [&str; 3] = ["assertionerror", "failed ", "failures="];
 
 /// An observation that names a test this early is one.
 const TEST_NAMED_WITHIN_CHARS: usize = 60;
@@ -93,57 +26,50 @@ pub(crate) struct ThoughtWords {
     /// The phrase that takes something back, if there is one.
     pub(crate) retraction: Option<&'static str>,
     /// What else it says.
-    pub(crate) heard: CueSet,
+    pub(crate) cues: CueSet,
 }
 
 impl ThoughtWords {
     pub(crate) fn of(thought: &Lowercased<'_>) -> Self {
         let mut found = Self { words: word_count(thought.text()), ..Self::default() };
-        let mut ends = [0_usize; WORDS.len()];
-        let mut failed = false;
-        let heard = CueSet::match_thought(thought, |hit| {
-            found.count(hit, thought.lower(), &mut ends[hit.phrase], &mut failed);
+        let mut ends = [0_usize; PHRASES];
+        let (mut has_failed, mut may_retract) = (false, false);
+        let cues = CueSet::match_thought(thought, |hit| {
+            may_retract |= hit.cue == Cue::Hint || is_noun_of_retraction(hit, thought.lower());
+            found.count(hit, thought.lower(), &mut ends[hit.number], &mut has_failed);
         });
-        if has_any(thought.text(), FOLDED_TO_ASCII) {
+        if may_retract || has_any(thought.text(), FOLDED_TO_ASCII) {
             found.retraction = retraction(thought.text());
         }
-        Self { heard, ..found }
+        Self { cues, ..found }
     }
 
-    /// Counts a word that was found, the last of which ended at `end`; `failed` says whether "failed" was.
-    fn count(&mut self, hit: Hit, text: &str, end: &mut usize, failed: &mut bool) {
-        let (word, role) = WORDS[hit.phrase];
-        let is_first = *end == 0;
-        // Occurrences of one word must not overlap: "reconsidereconsider" holds it once.
-        let counts = hit.start >= *end;
-        if counts {
+    /// Counts one hit. `end` is the end of the last counted occurrence of the phrase; `has_failed` is set once "failed"
+    /// was found.
+    fn count(&mut self, hit: Hit, text: &str, end: &mut usize, has_failed: &mut bool) {
+        let (is_first, is_separate) = (*end == 0, hit.start >= *end);
+        // Occurrences of one word must not overlap: "reconsidereconsider" contains it once.
+        if is_separate {
             *end = hit.end;
         }
-        self.hedges += u32::from(counts && role.is_doubt());
-        self.hedge_kinds += u32::from(is_first && role == Doubt);
-        self.trouble_kinds += u32::from(is_first && role.is_trouble());
-        if word == FAIL && !*failed && text[hit.end..].starts_with("ed") {
-            *failed = true;
+        let is_doubt = matches!(hit.cue, Cue::Doubt | Cue::DoubtUnscored);
+        self.hedges += u32::from(is_separate && is_doubt);
+        self.hedge_kinds += u32::from(is_first && hit.cue == Cue::Doubt);
+        self.trouble_kinds += u32::from(is_first && hit.cue == Cue::Trouble);
+        if hit.phrase == FAIL && !*has_failed && text[hit.end..].starts_with("ed") {
+            *has_failed = true;
             self.trouble_kinds += 1;
-        }
-        if role.is_hint() && self.retraction.is_none() {
-            self.retraction = retraction_at(text, hit.start, hit.end);
         }
     }
 }
 
-impl Role {
-    fn is_doubt(self) -> bool {
-        matches!(self, Doubt | DoubtUnscored)
-    }
-
-    fn is_trouble(self) -> bool {
-        matches!(self, Trouble | TroubleAndHint)
-    }
-
-    fn is_hint(self) -> bool {
-        matches!(self, Hint | TroubleAndHint)
-    }
+/// Reports whether a hit is a noun before "is", such as in "the bug is not".
+fn is_noun_of_retraction(hit: Hit, text: &str) -> bool {
+    matches!(hit.phrase, "bug" | "issue" | "problem" | "fix")
+        && text[hit.end..]
+            .trim_start_matches(is_space)
+            .strip_prefix("is")
+            .is_some_and(|rest| rest.starts_with(is_space))
 }
 
 /// What one observation looks like.
@@ -154,92 +80,41 @@ pub(crate) struct ObservationLooks {
     /// Like the output of a test run.
     pub(crate) tested: bool,
     /// What else it says.
-    pub(crate) heard: CueSet,
+    pub(crate) cues: CueSet,
 }
 
 impl ObservationLooks {
     pub(crate) fn of(observation: &str) -> Self {
-        let folded = Lowercased::of(observation);
-        let names_a_test =
-            crate::analysis::text::prefix(folded.lower(), TEST_NAMED_WITHIN_CHARS).contains("test");
-        let heard = CueSet::match_observation(&folded);
-        let tested = names_a_test || heard.has(Cue::TestRun);
-        Self { failed: heard.has(Cue::Failure), tested, heard }
+        let lowercased = Lowercased::of(observation);
+        let names_a_test = prefix(lowercased.lower(), TEST_NAMED_WITHIN_CHARS).contains("test");
+        let cues = CueSet::match_observation(&lowercased);
+        let tested = names_a_test || cues.has(Cue::TestRun);
+        Self { failed: cues.has(Cue::Failure), tested, cues }
     }
 }
 
-/// A phrase that takes something back: whole words in a row with only white space between.
-struct Retraction {
-    shown: &'static str,
-    /// For each place, the words that may stand there.
-    places: &'static [&'static [&'static str]],
-    /// The place whose words are among those that are searched for.
-    hint: usize,
-}
-
-/// No phrase lies inside another and each ends in a word of its own, so the first found by its hint ends first.
-const RETRACTIONS: [Retraction; 6] = [
-    Retraction {
-        shown: "the bug/issue/problem/fix is not/actually",
-        places: &[&["bug", "issue", "problem", "fix"], &["is"], &["not", "actually"]],
-        hint: 0,
-    },
-    Retraction { shown: "I was wrong", places: &[&["i"], &["was"], &["wrong"]], hint: 2 },
-    Retraction { shown: "never mind", places: &[&["never"], &["mind"]], hint: 1 },
-    Retraction { shown: "nevermind", places: &[&["nevermind"]], hint: 0 },
-    Retraction { shown: "disregard that", places: &[&["disregard"], &["that"]], hint: 0 },
-    Retraction {
-        shown: "disregard my last",
-        places: &[&["disregard"], &["my"], &["last"]],
-        hint: 0,
-    },
+/// Phrases of a retraction: the text shown for it, and for each position the words that may be there, with only white
+/// space between.
+const RETRACTIONS: [(&str, &[&[&str]]); 6] = [
+    (
+        "the bug/issue/problem/fix is not/actually",
+        &[&["bug", "issue", "problem", "fix"], &["is"], &["not", "actually"]],
+    ),
+    ("I was wrong", &[&["i"], &["was"], &["wrong"]]),
+    ("never mind", &[&["never"], &["mind"]]),
+    ("nevermind", &[&["nevermind"]]),
+    ("disregard that", &[&["disregard"], &["that"]]),
+    ("disregard my last", &[&["disregard"], &["my"], &["last"]]),
 ];
 
-/// The longest phrase above.
+/// Length of the longest phrase above.
 const RETRACTION_WORDS_MAX: usize = 3;
 
-/// The phrase around a hint in lower-case text, if there is one.
-fn retraction_at(text: &str, start: usize, end: usize) -> Option<&'static str> {
-    let start = start - last_word(&text[..start]).len();
-    let end = end + first_word(&text[end..]).len();
-    let fits = |phrase: &&Retraction| {
-        let (before, from) = phrase.places.split_at(phrase.hint);
-        let Some((here, after)) = from.split_first() else { return false };
-        here.contains(&&text[start..end])
-            && before.iter().rev().try_fold(&text[..start], word_before).is_some()
-            && after.iter().try_fold(&text[end..], word_after).is_some()
-    };
-    RETRACTIONS.iter().find(fits).map(|phrase| phrase.shown)
-}
-
-/// What is left of a text that ends in white space and, before it, in one of some words.
-fn word_before<'t>(text: &'t str, any: &&[&str]) -> Option<&'t str> {
-    let trimmed = text.trim_end_matches(is_space);
-    let word = last_word(trimmed);
-    let fits = trimmed.len() < text.len() && any.contains(&word);
-    fits.then(|| &trimmed[..trimmed.len() - word.len()])
-}
-
-/// What is left of a text that begins with white space and, after it, with one of some words.
-fn word_after<'t>(text: &'t str, any: &&[&str]) -> Option<&'t str> {
-    let trimmed = text.trim_start_matches(is_space);
-    let word = first_word(trimmed);
-    (trimmed.len() < text.len() && any.contains(&word)).then(|| &trimmed[word.len()..])
-}
-
-fn first_word(text: &str) -> &str {
-    &text[..text.len() - text.trim_start_matches(is_word).len()]
-}
-
-fn last_word(text: &str) -> &str {
-    &text[text.trim_end_matches(is_word).len()..]
-}
-
-/// Letters beyond ASCII that fold into it, besides those that become ASCII in lower case. Text with any of them is
-/// read word by word.
+/// Letters beyond ASCII that case folding turns into ASCII, including those whose lower case is ASCII. Text with one of
+/// them may contain a retraction without a [`Cue::Hint`].
 const FOLDED_TO_ASCII: [char; 4] = [LOWERED_TO_ASCII[0], LOWERED_TO_ASCII[1], 'ı', 'ſ'];
 
-/// Finds the first phrase that takes something back.
+/// Finds the first retraction.
 fn retraction(thought: &str) -> Option<&'static str> {
     // The last words in a row; anything but white space between two words empties the row.
     let mut row = [""; RETRACTION_WORDS_MAX];
@@ -265,11 +140,11 @@ fn retraction(thought: &str) -> Option<&'static str> {
 }
 
 fn ends_in_retraction(row: &[&str]) -> Option<&'static str> {
-    RETRACTIONS.iter().find_map(|phrase| {
-        let suffix = row.len().checked_sub(phrase.places.len()).and_then(|at| row.get(at..))?;
-        let mut all = suffix.iter().zip(phrase.places);
+    RETRACTIONS.iter().find_map(|(shown, places)| {
+        let suffix = row.len().checked_sub(places.len()).and_then(|at| row.get(at..))?;
+        let mut all = suffix.iter().zip(*places);
         let fits = all.all(|(word, any)| any.iter().any(|one| equal_folded(word, one)));
-        fits.then_some(phrase.shown)
+        fits.then_some(*shown)
     })
 }
 
@@ -289,7 +164,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::analysis::cues::SHORT_ANSWER_BYTES;
+    use crate::analysis::phrases::{SHORT_OBSERVATION_BYTES, TABLE};
 
     #[test]
     fn a_thought_is_counted_in_one_pass() {
@@ -343,30 +218,45 @@ mod tests {
         }
     }
 
+    /// The phrases of some cues.
+    fn phrases(cues: &[Cue]) -> Vec<&'static str> {
+        let rows = TABLE.iter().filter(|(cue, ..)| cues.contains(cue));
+        rows.flat_map(|(.., phrases)| phrases.iter().copied()).collect()
+    }
+
     #[test]
-    fn every_phrase_has_its_hints() {
-        for phrase in &RETRACTIONS {
-            for one in phrase.places[phrase.hint] {
-                let mut hints = WORDS.iter().filter(|(_, role)| role.is_hint());
-                assert!(hints.any(|(hint, _)| one.contains(hint)), "{one} is never looked for");
+    fn every_retraction_is_found() {
+        for (shown, places) in RETRACTIONS {
+            for word in places[0] {
+                let phrase: Vec<&str> = std::iter::once(word)
+                    .chain(places[1..].iter().map(|words| &words[0]))
+                    .copied()
+                    .collect();
+                let thought = phrase.join(" ");
+                assert_eq!(
+                    ThoughtWords::of(&Lowercased::of(&thought)).retraction,
+                    Some(shown),
+                    "{thought}"
+                );
             }
         }
     }
 
-    /// Pieces that make up texts full of words that count, whole, cut and run together.
+    const COUNTED: [Cue; 5] =
+        [Cue::Doubt, Cue::DoubtUnscored, Cue::Trouble, Cue::Hint, Cue::HintNoun];
+
+    /// Texts made of the counted words: whole, cut and run together.
     fn wordy() -> impl Strategy<Value = String> {
-        let words = WORDS.iter().map(|(word, _)| word).chain(&FAILURES);
-        let phrases = RETRACTIONS.iter().flat_map(|phrase| phrase.places.concat());
+        let words = phrases(&[&COUNTED[..], &[Cue::Failure, Cue::TestRun]].concat());
+        let retractions = RETRACTIONS.iter().flat_map(|(_, places)| places.concat());
         let gaps = [
             " ", " ", " ", "\n", "\u{1c}", "\u{a0}", ",", "-", "", "é", "—", "ı", "ſ", "İ",
-            "\u{212a}",
+            "\u{212a}", "ed", "never", "test", "x", "_",
         ];
         let pieces: Vec<String> = words
-            .chain(&TEST_MARKS)
-            .copied()
-            .chain(phrases)
+            .into_iter()
+            .chain(retractions)
             .chain(gaps)
-            .chain(["ed", "never", "test", "x", "_"])
             .flat_map(|piece| [piece.to_owned(), piece.to_uppercase(), format!("{piece} ")])
             .collect();
         prop::collection::vec(prop::sample::select(pieces), 0..40).prop_map(|all| all.concat())
@@ -374,25 +264,24 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_are_found_as_one_by_one(text in wordy()) {
+        fn counts_equal_separate_searches(text in wordy()) {
             let found = ThoughtWords::of(&Lowercased::of(&text));
             let lower = text.to_lowercase();
             let kinds = |words: &[&str]| words.iter().filter(|word| lower.contains(**word)).count();
-            let of = |wanted: fn(Role) -> bool| -> Vec<&str> {
-                WORDS.iter().filter(|(_, role)| wanted(*role)).map(|(word, _)| *word).collect()
-            };
-            let hedges: usize =
-                of(Role::is_doubt).iter().map(|word| lower.matches(word).count()).sum();
+            let hedges: usize = phrases(&[Cue::Doubt, Cue::DoubtUnscored])
+                .iter()
+                .map(|word| lower.matches(word).count())
+                .sum();
             prop_assert_eq!(found.hedges as usize, hedges);
-            prop_assert_eq!(found.hedge_kinds as usize, kinds(&of(|role| role == Doubt)));
-            let troubles = kinds(&of(Role::is_trouble)) + kinds(&["failed"]);
+            prop_assert_eq!(found.hedge_kinds as usize, kinds(&phrases(&[Cue::Doubt])));
+            let troubles =
+                kinds(&phrases(&[Cue::Trouble])) + kinds(&["failed"]);
             prop_assert_eq!(found.trouble_kinds as usize, troubles);
             prop_assert_eq!(found.retraction, retraction(&text));
             let early: String = lower.chars().take(TEST_NAMED_WITHIN_CHARS).collect();
-            let failed = kinds(&FAILURES) > 0;
-            let tested = early.contains("test") || kinds(&TEST_MARKS) > 0;
-            for filler in [0, SHORT_ANSWER_BYTES] {
-                // A long answer is heard in another way.
+            let failed = kinds(&phrases(&[Cue::Failure])) > 0;
+            let tested = early.contains("test") || kinds(&phrases(&[Cue::TestRun])) > 0;
+            for filler in [0, SHORT_OBSERVATION_BYTES] {
                 let looks = ObservationLooks::of(&format!("{text}{}", ".".repeat(filler)));
                 prop_assert_eq!((looks.failed, looks.tested), (failed, tested));
             }

@@ -10,7 +10,6 @@ pub mod embedding;
 pub mod text;
 
 pub(crate) mod claims;
-pub(crate) mod cues;
 pub(crate) mod features;
 pub(crate) mod history;
 pub(crate) mod identifiers;

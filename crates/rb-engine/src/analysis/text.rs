@@ -114,6 +114,11 @@ pub(crate) fn has_any<const N: usize>(text: &str, letters: [char; N]) -> bool {
     !text.is_ascii() && letters.into_iter().any(|letter| text.contains(letter))
 }
 
+/// Reports whether a text contains one of a few words. For many words or long texts, see `phrases`.
+pub(crate) fn any_in(words: &[&str], text: &str) -> bool {
+    words.iter().any(|word| text.contains(word))
+}
+
 /// The length in bytes of the run of matching characters at the start.
 pub(crate) fn run_len(text: &str, matches: impl Fn(char) -> bool) -> usize {
     text.find(|c| !matches(c)).unwrap_or(text.len())

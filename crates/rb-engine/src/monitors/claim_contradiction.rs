@@ -19,9 +19,9 @@ use std::collections::VecDeque;
 use super::{Monitor, MonitorSpec, ProfileWeights, Signal, Suite};
 use crate::analysis::action::Kind;
 use crate::analysis::claims;
-use crate::analysis::cues::CueSet;
 use crate::analysis::features::StepFeatures;
 use crate::analysis::history::StepContext;
+use crate::analysis::phrases::CueSet;
 use crate::analysis::recency_filter::RecencyFilter;
 use crate::analysis::sentences::Said;
 use crate::analysis::text::{fingerprint, is_blank, prefix};
@@ -76,7 +76,7 @@ impl Monitor for ClaimContradiction {
         let thought = facts.step.thought;
         self.steps += 1.0;
         self.corrections +=
-            f64::from(claims::corrections(facts.folded.lower(), facts.thought.heard).min(4));
+            f64::from(claims::corrections(facts.folded.lower(), facts.thought.cues).min(4));
         if !is_blank(facts.step.user_input) {
             self.learned = self.learned.saturating_add(1);
         }
@@ -84,7 +84,7 @@ impl Monitor for ClaimContradiction {
         let said = Said::of(thought);
         let new = self
             .against_tests(at, thought, &said)
-            .or_else(|| self.against_things(at, &said, facts.thought.heard));
+            .or_else(|| self.against_things(at, &said, facts.thought.cues));
         let new = new.or_else(|| self.against_statements(at, &said));
         if let Some((score, evidence)) = new {
             self.found = Some((at, score, evidence));

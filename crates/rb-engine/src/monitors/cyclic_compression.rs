@@ -16,10 +16,10 @@ use std::collections::VecDeque;
 
 use super::{Monitor, MonitorSpec, ProfileWeights, Signal, Suite};
 use crate::analysis::action::Kind;
-use crate::analysis::cues::{Cue, CueSet};
 use crate::analysis::embedding::Vector;
 use crate::analysis::features::StepFeatures;
 use crate::analysis::history::{History, StepContext};
+use crate::analysis::phrases::{Cue, CueSet};
 use crate::analysis::recency_filter::RecencyFilter;
 use crate::analysis::text::{Lowercased, is_blank};
 use crate::evidence::Evidence;
@@ -67,11 +67,11 @@ impl Monitor for CyclicCompression {
             self.recaps.clear();
         }
         let told = CueSet::match_thought(&Lowercased::of(facts.step.user_input), |_| {});
-        if told.has(Cue::Compacted) || facts.thought.heard.has(Cue::Compacted) {
+        if told.has(Cue::Compacted) || facts.thought.cues.has(Cue::Compacted) {
             self.after = Some((at, 0, 0));
         }
         let new =
-            self.recap(at, facts.thought.heard, scene).or_else(|| self.after_compaction(at, scene));
+            self.recap(at, facts.thought.cues, scene).or_else(|| self.after_compaction(at, scene));
         if let Some((score, evidence)) = new {
             self.found = Some((at, score, evidence));
         }

@@ -20,11 +20,11 @@
 
 use super::{Monitor, MonitorSpec, ProfileWeights, Signal, Suite};
 use crate::analysis::action::Kind;
-use crate::analysis::cues::Cue;
 use crate::analysis::embedding::Vector;
 use crate::analysis::features::StepFeatures;
 use crate::analysis::history::{NAMES_BYTES_MAX, Names, StepContext, installs};
 use crate::analysis::identifiers::{KnownIdentifiers, Mentions, StepSet};
+use crate::analysis::phrases::Cue;
 use crate::analysis::recency_filter::{Name, RecencyFilter, names_within};
 use crate::analysis::text::is_blank;
 use crate::evidence::Evidence;
@@ -129,7 +129,7 @@ impl Monitor for SilentTopicDrift {
         if !std::mem::replace(&mut self.begun, true) {
             self.known.ask(past.task());
         }
-        if !is_blank(step.user_input) || facts.thought.heard.has(Cue::NewDirection) {
+        if !is_blank(step.user_input) || facts.thought.cues.has(Cue::NewDirection) {
             self.known.ask(begin(step.user_input, NAMES_BYTES));
             self.unseen = NEW_DIRECTION;
         }

@@ -16,8 +16,8 @@
 use super::{Monitor, MonitorSpec, ProfileWeights, Signal, Suite};
 use crate::analysis::action::{ActionSummary, FileRef, Kind, Outcome};
 use crate::analysis::claims;
-use crate::analysis::cues::{Cue, SHORT_ANSWER_BYTES};
 use crate::analysis::features::StepFeatures;
+use crate::analysis::phrases::{Cue, SHORT_OBSERVATION_BYTES};
 use crate::analysis::text::Label;
 use crate::evidence::Evidence;
 use crate::step::StepIndex;
@@ -129,8 +129,8 @@ fn shows_what_it_writes(act: &ActionSummary) -> bool {
 
 /// A check that could not run checks nothing.
 fn could_not_run(facts: &StepFeatures<'_>, outcome: &Outcome) -> bool {
-    let is_short = facts.step.observation.len() < SHORT_ANSWER_BYTES;
-    outcome.exit_code == Some(127) || (is_short && facts.observation.heard.has(Cue::CouldNotRun))
+    let is_short = facts.step.observation.len() < SHORT_OBSERVATION_BYTES;
+    outcome.exit_code == Some(127) || (is_short && facts.observation.cues.has(Cue::CouldNotRun))
 }
 
 fn advice(seen: &Evidence) -> String {

@@ -3,10 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::analysis::cues::CueSet;
 use crate::analysis::difficulty;
 use crate::analysis::features::StepFeatures;
 use crate::analysis::history::{History, StepContext};
+use crate::analysis::phrases::CueSet;
 use crate::analysis::text::{Lowercased, is_blank};
 use crate::config::Engine;
 use crate::config::weights::Weights;
@@ -148,7 +148,7 @@ impl MonitorSet {
         let facts = StepFeatures::of(*step, &thought);
         let at = self.next;
         self.next = StepIndex(at.0.saturating_add(1));
-        let scene = self.look(step, facts.observation.heard);
+        let scene = self.look(step, facts.observation.cues);
         let facts = StepFeatures { scene: scene.as_ref().zip(self.past.as_ref()), ..facts };
         let fire_at = self.fire_at;
         let read = |entry: &mut Entry| {

@@ -43,9 +43,12 @@ pub(super) fn report(line: &str) -> Option<Report> {
 /// The line without what hosts put before it.
 pub(super) fn bare(line: &str) -> &str {
     let line = line.trim_ascii();
-    let line =
+    let mut line =
         line.strip_prefix("STDERR:").or_else(|| line.strip_prefix("stderr:")).unwrap_or(line);
-    line.trim_start_matches("<output>").trim_ascii_start()
+    while let Some(rest) = line.strip_prefix("<output>") {
+        line = rest;
+    }
+    line.trim_ascii_start()
 }
 
 fn by_beginning(line: &str, first: u8) -> Option<Report> {
