@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 
-use super::trigrams::{Fresh, Trigrams};
+use super::trigrams::Trigrams;
 use super::{
     Monitor, MonitorSpec, ProfileWeights, SettingsError, Signal, Suite, at_least, in_range,
 };
@@ -134,7 +134,7 @@ impl EditRevert {
             let last = [before.at, at];
             self.count_cycle(file, last);
         }
-        let pieces = Fresh::of(input);
+        let pieces = Trigrams::of(input);
         self.revert = None;
         if let [older, before] = self.edits.make_contiguous() {
             let margin = self.settings.revert_margin;
@@ -143,7 +143,7 @@ impl EditRevert {
             }
             self.edits.pop_front();
         }
-        self.edits.push_back(Edit { at, file, pieces: pieces.into_pieces(), failed: false });
+        self.edits.push_back(Edit { at, file, pieces, failed: false });
     }
 
     fn count_cycle(&mut self, file: Label, last: [StepIndex; 2]) {
