@@ -6,9 +6,8 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use crate::analysis::phrases::{CORRECTIONS, Cue, CueSet, MISSING, SECOND_THOUGHTS};
-use crate::analysis::recency_filter::print_of;
 use crate::analysis::sentences::{SENTENCE_WORDS_MAX, Said, sentences, words};
-use crate::analysis::text::{any_in, fingerprint, is_word, prefix, searchable};
+use crate::analysis::text::{any_in, fingerprint, fnv1a, is_word, prefix, searchable};
 
 /// A statement that can be held against another is short, and about something.
 const STATEMENT_WORDS_MAX: usize = 16;
@@ -282,7 +281,7 @@ fn yes_or_no<'w>(words: impl Iterator<Item = &'w str>) -> Option<(u64, Cow<'stat
             Role::Small => {}
             Role::Content => {
                 content += 1;
-                subject = subject.wrapping_add(print_of(stem(word).bytes()));
+                subject = subject.wrapping_add(fnv1a(stem(word).bytes()));
             }
         }
     }

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use crate::analysis::action::{ActionSummary, Kind, ToolPolicies, entities, understand};
 use crate::analysis::embedding::{Embedder, Vector};
+use crate::analysis::identifiers::{Name, each_name};
 use crate::analysis::phrases::{Cue, CueSet};
-use crate::analysis::recency_filter::{Name, RecencyFilter, each_name, print_of};
-use crate::analysis::text::{any_in, fingerprint, prefix, searchable, word_count};
+use crate::analysis::recency_filter::RecencyFilter;
+use crate::analysis::text::{any_in, fingerprint, fnv1a, prefix, searchable, word_count};
 use crate::step::{Step, StepIndex};
 
 /// How many acts back monitors look.
@@ -211,8 +212,8 @@ impl History {
         let rewrites = act
             .writes
             .iter()
-            .fold(false, |again, file| again | !self.written.is_new(fingerprint(&file.path)));
-        let asked_before = !self.asked.is_new(act.target_key);
+            .fold(false, |again, file| again | !self.written.insert(fingerprint(&file.path)));
+        let asked_before = !self.asked.insert(act.target_key);
         let found_nothing = says_nothing_found(step.observation, &act, heard);
         let changes = (act.edits || act.kind.is_effect() || installs(&act)) && !act.outcome.failed;
         StepContext {
@@ -303,7 +304,7 @@ impl History {
             .filter(|(at, _)| *at < LINES_MAX || *at + LINES_MAX >= count);
         for print in shown.filter_map(|(_, line)| line_print(line)) {
             lines += 1;
-            new += u32::from(self.lines.is_new(print));
+            new += u32::from(self.lines.insert(print));
         }
         ((lines > 0).then(|| f64::from(new) / f64::from(lines)), lines <= SHORT_LINES)
     }
@@ -329,7 +330,7 @@ fn line_print(line: &str) -> Option<u64> {
     } else {
         line
     };
-    (!line.is_empty()).then(|| print_of(line.bytes()))
+    (!line.is_empty()).then(|| fnv1a(line.bytes()))
 }
 
 /// Asks how far something is, and is told to wait.
@@ -381,7 +382,7 @@ pub(crate) const NAMES_BYTES_MAX: usize = 6_000;
 /// Notes every name of a text, of its beginning, and calls back with it.
 fn note_names(names: &mut RecencyFilter, text: &str, mut noted: impl FnMut(Name)) {
     each_name(&text[..text.floor_char_boundary(NAMES_BYTES_MAX)], |name| {
-        names.is_new(name.print);
+        names.insert(name.print);
         noted(name);
     });
 }
@@ -406,7 +407,7 @@ fn edited_texts(input: &str) -> Vec<u64> {
         after_backslash = ended_by_backslash;
         let text = text.trim_start_matches(['+', '-', ' ', '\t']).trim_end();
         if text.len() >= 4 && text.chars().any(char::is_alphabetic) {
-            let print = print_of(text.bytes());
+            let print = fnv1a(text.bytes());
             if !texts.contains(&print) {
                 texts.push(print);
             }
@@ -423,7 +424,7 @@ pub(crate) fn unknown_names(text: &str, known: &RecencyFilter) -> (u32, u32) {
     let (mut unknown, mut all) = (0_u32, 0_u32);
     each_name(text, |name| {
         all += 1;
-        unknown += u32::from(!known.has(name.print));
+        unknown += u32::from(!known.contains(name.print));
     });
     (unknown, all)
 }

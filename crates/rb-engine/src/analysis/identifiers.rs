@@ -3,7 +3,10 @@
 //! A *coined* name (an identifier, an id, a file with a number: anything with a digit, an underscore or a capital inside)
 //! is nearly always taken from somewhere; a plain word may be anybody's. So a coined name counts three times as much.
 
-use crate::analysis::recency_filter::{Name, RecencyFilter, each_name};
+use std::borrow::Cow;
+
+use crate::analysis::recency_filter::RecencyFilter;
+use crate::analysis::text::{FNV1A_START, fnv1a_with};
 
 /// Plain words weigh this much, coined names 1.
 const PLAIN: f64 = 1.0 / 3.0;
@@ -23,10 +26,10 @@ impl KnownIdentifiers {
     pub(crate) fn ask(&mut self, text: &str) {
         let mut once = StepSet::default();
         each_name(text, |name| {
-            if !is_mention(text, name) || !once.is_new(name.print) {
+            if !is_mention(text, name) || !once.insert(name.print) {
                 return;
             }
-            self.all.is_new(name.print);
+            self.all.insert(name.print);
             if let Err(place) = self.asked.binary_search(&name.print)
                 && self.asked.len() < TASK_NAMES_MAX
             {
@@ -37,13 +40,13 @@ impl KnownIdentifiers {
 
     pub(crate) fn learn(&mut self, prints: &[u64]) {
         for print in prints {
-            self.all.is_new(*print);
+            self.all.insert(*print);
         }
     }
 
     /// Learns everything that was set aside, which is empty afterwards.
     pub(crate) fn learn_all(&mut self, set_aside: &mut RecencyFilter) {
-        self.all.absorb(set_aside);
+        self.all.merge(set_aside);
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -76,13 +79,13 @@ impl Mentions {
     ) -> Self {
         let mut mentions = Self { prints: Vec::with_capacity(names.len()), ..Self::default() };
         for name in names.iter().filter(|name| is_mention(text, **name)) {
-            if !once.is_new(name.print) {
+            if !once.insert(name.print) {
                 continue;
             }
             let coined =
                 name.has_digit || is_coined(&text.as_bytes()[name.starts_at..name.ends_at]);
             let weight = if coined { 1.0 } else { PLAIN };
-            if known.all.has(name.print) {
+            if known.all.contains(name.print) {
                 mentions.known += weight;
                 mentions.coined_known += u32::from(coined);
                 mentions.asked += u32::from(known.asked.binary_search(&name.print).is_ok());
@@ -116,7 +119,7 @@ impl Default for StepSet {
 }
 
 impl StepSet {
-    fn is_new(&mut self, print: u64) -> bool {
+    fn insert(&mut self, print: u64) -> bool {
         let mixed = print.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 51; // 13 bits
         let (word, bit) = (usize::try_from(mixed / 64).unwrap_or(0), 1_u64 << (mixed % 64));
         let new = self.0[word] & bit == 0;
@@ -156,9 +159,75 @@ fn is_coined(word: &[u8]) -> bool {
             .any(|pair| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase()))
 }
 
+/// A name in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Name {
+    /// Its fingerprint, whatever the case of its letters.
+    pub(crate) print: u64,
+    /// The bytes of the text in which it stands.
+    pub(crate) starts_at: usize,
+    pub(crate) ends_at: usize,
+    /// There is a digit in it.
+    pub(crate) has_digit: bool,
+}
+
+/// Calls back with every name in a text: words of at least four characters, and shorter ones with a digit. Plain words are
+/// among them; a run repeats those, so they tell nothing either way.
+///
+/// Every text of every step comes through here, so it is one pass with one look into a table for each byte.
+pub(crate) fn each_name(text: &str, mut found: impl FnMut(Name)) {
+    let (mut print, mut starts_at, mut digits) = (FNV1A_START, 0_usize, 0_usize);
+    // A blank at the end closes the last word.
+    text.bytes().chain([b' ']).enumerate().for_each(|(at, byte)| {
+        let small = IN_NAME[usize::from(byte)];
+        if small != 0 {
+            print = fnv1a_with(print, small);
+            digits += usize::from(byte.is_ascii_digit());
+            return;
+        }
+        let len = at - starts_at;
+        if len >= 3 && (len >= 4 || digits > 0) && digits < len {
+            found(Name { print, starts_at, ends_at: at, has_digit: digits > 0 });
+        }
+        (print, starts_at, digits) = (FNV1A_START, at + 1, 0);
+    });
+}
+
+/// The names of the beginning of a text, out of all of its names. The last one may be cut off, which makes it another.
+pub(crate) fn names_within<'n>(names: &'n [Name], beginning: &str) -> Cow<'n, [Name]> {
+    let whole = names.partition_point(|name| name.ends_at <= beginning.len());
+    let (within, rest) = names.split_at(whole);
+    let Some(cut) = rest.first().and_then(|name| beginning.get(name.starts_at..)) else {
+        return within.into();
+    };
+    let mut within = within.to_vec();
+    let before = beginning.len() - cut.len();
+    each_name(cut, |name| {
+        let (starts_at, ends_at) = (before + name.starts_at, before + name.ends_at);
+        within.push(Name { starts_at, ends_at, ..name });
+    });
+    within.into()
+}
+
+/// Bytes of names in lower case, and 0 for all others. Bytes beyond ASCII belong to words: no need to look closer.
+const IN_NAME: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0_u8;
+    loop {
+        if byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80 {
+            table[byte as usize] = byte.to_ascii_lowercase();
+        }
+        if byte == u8::MAX {
+            break table;
+        }
+        byte += 1;
+    }
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::text::fnv1a;
 
     fn mentions(text: &str, known: &KnownIdentifiers, once: &mut StepSet) -> Mentions {
         let mut names = Vec::new();
@@ -216,7 +285,7 @@ mod tests {
     fn what_was_set_aside_can_be_learned() {
         let (mut known, mut aside) = (KnownIdentifiers::default(), RecencyFilter::default());
         for print in mentions("quarantined names", &known, &mut StepSet::default()).prints {
-            aside.is_new(print);
+            aside.insert(print);
         }
         known.learn_all(&mut aside);
         let again = mentions("quarantined names", &known, &mut StepSet::default());
@@ -225,5 +294,44 @@ mod tests {
             mentions("quarantined", &KnownIdentifiers::default(), &mut StepSet::default()).unknown
                 > 0.0
         );
+    }
+
+    #[test]
+    fn a_beginning_has_the_names_that_are_in_it() {
+        let names_of = |text: &str| {
+            let mut names = Vec::new();
+            each_name(text, |name| names.push(name));
+            names
+        };
+        let text = "ab1 12345 Word, get_user(größe) 12x34 last";
+        let names = names_of(text);
+        for len in (0..=text.len()).filter(|len| text.is_char_boundary(*len)) {
+            let beginning = &text[..len];
+            assert_eq!(*names_within(&names, beginning), names_of(beginning), "{beginning}");
+        }
+    }
+
+    #[test]
+    fn names_are_long_enough_and_not_numbers() {
+        let cases: [(&str, &[&str]); 6] = [
+            ("", &[]),
+            ("a bc def", &[]),
+            ("ab1 12345 Word", &["ab1", "word"]),
+            ("get_user(a, Größe)", &["get_user", "größe"]),
+            ("x\0long_name\nend.", &["long_name"]),
+            ("last", &["last"]),
+        ];
+        for (text, names) in cases {
+            let mut found = Vec::new();
+            each_name(text, |name| {
+                assert_eq!(
+                    fnv1a(text[name.starts_at..name.ends_at].to_lowercase().bytes()),
+                    name.print
+                );
+                found.push(name.print);
+            });
+            let expected: Vec<u64> = names.iter().map(|name| fnv1a(name.bytes())).collect();
+            assert_eq!(found, expected, "{text:?}");
+        }
     }
 }

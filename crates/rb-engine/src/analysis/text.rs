@@ -159,6 +159,17 @@ pub(crate) fn fingerprint(text: &str) -> u64 {
     hasher.finish()
 }
 
+/// The FNV-1a hash of a short text, for sets of many small items.
+pub(crate) fn fnv1a(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(FNV1A_START, fnv1a_with)
+}
+
+pub(crate) const FNV1A_START: u64 = 0xcbf2_9ce4_8422_2325;
+
+pub(crate) fn fnv1a_with(hash: u64, byte: u8) -> u64 {
+    (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+}
+
 /// A name that is compared in full and shown in short.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Label {

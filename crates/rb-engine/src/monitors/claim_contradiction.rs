@@ -121,7 +121,7 @@ impl ClaimContradiction {
         if asks && (answered || scene.found_nothing || act.outcome.failed) {
             let names = if answered { &mut self.shown } else { &mut self.gone };
             each_thing(input, |thing| {
-                names.is_new(thing);
+                names.insert(thing);
             });
         }
         if !act.removes.is_empty() {
@@ -156,7 +156,7 @@ impl ClaimContradiction {
         let mut found = None;
         claims::each_missing(said, heard, |thing| {
             let (name, path) = (thing_print(thing), thing);
-            if found.is_none() && self.shown.has(name) && !self.gone.has(name) {
+            if found.is_none() && self.shown.contains(name) && !self.gone.contains(name) {
                 found = Some((0.75, Evidence::new("was_shown", 1).at([at]).path(path)));
             }
         });

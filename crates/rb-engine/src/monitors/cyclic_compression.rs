@@ -113,7 +113,7 @@ impl CyclicCompression {
             self.same_thoughts += ((alike - SAME_THOUGHT) / (1.0 - SAME_THOUGHT)).max(0.0);
         }
         if self.after.is_none() && !matches!(act.kind, Kind::Message | Kind::Think) {
-            self.done.is_new(done_print(scene));
+            self.done.insert(done_print(scene));
         }
     }
 
@@ -154,7 +154,7 @@ impl CyclicCompression {
             return None;
         }
         *acts += 1;
-        *again += u32::from(self.done.has(done_print(scene)));
+        *again += u32::from(self.done.contains(done_print(scene)));
         let (cut, acts, again) = (*cut, *acts, *again);
         if acts >= AFTER_ACTS {
             self.after = None;

@@ -23,9 +23,9 @@ use crate::analysis::action::Kind;
 use crate::analysis::embedding::Vector;
 use crate::analysis::features::StepFeatures;
 use crate::analysis::history::{NAMES_BYTES_MAX, Names, StepContext, installs};
-use crate::analysis::identifiers::{KnownIdentifiers, Mentions, StepSet};
+use crate::analysis::identifiers::{KnownIdentifiers, Mentions, Name, StepSet, names_within};
 use crate::analysis::phrases::Cue;
-use crate::analysis::recency_filter::{Name, RecencyFilter, names_within};
+use crate::analysis::recency_filter::RecencyFilter;
 use crate::analysis::text::is_blank;
 use crate::evidence::Evidence;
 use crate::step::{Step, StepIndex};
@@ -228,7 +228,7 @@ impl SilentTopicDrift {
         }
         if self.foreign > 0.0 {
             for print in [done, said, answered].into_iter().flat_map(|text| &text.prints) {
-                self.aside.is_new(*print);
+                self.aside.insert(*print);
             }
             return;
         }
