@@ -96,8 +96,8 @@ pub fn grouped(number: u64) -> String {
 }
 
 /// Formats a count with its noun: "1 step", "2 steps".
-pub fn counted(number: usize, what: &str) -> String {
-    let number = u64::try_from(number).unwrap_or(u64::MAX);
+pub fn counted(number: impl TryInto<u64>, what: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
     format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 

@@ -1,5 +1,7 @@
 //! Command line of ReasonBlocks: parses the arguments, runs the command and maps its result to an exit code.
 
+/// Responses of the server's API.
+mod api;
 /// Top-level parser and the list of commands.
 mod cli;
 /// One module per command, each with its arguments.

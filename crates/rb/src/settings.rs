@@ -8,9 +8,18 @@ use clap::Args;
 use rb_server::config::RawConfig;
 use rb_store::{Backlog, Store};
 
+/// Environment variables of the SDKs, also read by commands that use a running server.
+pub(crate) const BASE_URL: &str = "REASONBLOCKS_BASE_URL";
+pub(crate) const API_KEY: &str = "REASONBLOCKS_API_KEY";
+
 const CONFIG_FILE: &str = "config.toml";
 const DATABASE_FILE: &str = "reasonblocks.db";
 const BACKLOG_FILE: &str = "backlog.db";
+
+/// Reads an environment variable; an empty one counts as unset.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
 
 /// Location of the server's data and settings.
 #[derive(Debug, Args)]

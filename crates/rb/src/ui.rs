@@ -14,8 +14,8 @@ use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 
-pub(crate) use rb_view::text::grouped;
 use rb_view::text::is_invisible;
+pub(crate) use rb_view::text::{counted, grouped};
 pub(crate) use terminal::Terminal;
 use unicode_width::UnicodeWidthChar as _;
 
@@ -285,11 +285,6 @@ pub(crate) fn bar(score: f64) -> char {
     }
     let thresholds = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
     BARS[thresholds.iter().filter(|threshold| score > **threshold).count()]
-}
-
-/// Formats a count with its noun: "1 run", "2 runs", "1,000 runs".
-pub(crate) fn counted(number: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

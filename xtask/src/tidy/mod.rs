@@ -24,7 +24,7 @@ pub(crate) use hygiene::licences as hygiene;
 /// Returns one line per violation.
 type Rule = fn(&Repository) -> Vec<String>;
 
-const RULES: [(&str, Rule); 16] = [
+const RULES: [(&str, Rule); 17] = [
     ("files have a maximum length", sources::length),
     ("source files begin with a summary", sources::opening),
     ("no unfinished work is marked", words::undone),
@@ -35,6 +35,7 @@ const RULES: [(&str, Rule); 16] = [
     ("versions and lints are inherited", |all| or_error(crates::inheritance(all))),
     ("modules have no cycles", |all| or_error(modules::acyclic(all))),
     ("the engine is pure", sources::engine_is_pure),
+    ("offline commands do not use the server", sources::offline_commands),
     ("idioms in comments only fall", |all| or_error(prose::ratchet(all))),
     ("decisions are complete", decisions::complete),
     ("links of documents have targets", documents::links),
@@ -183,6 +184,7 @@ mod tests {
         versions_and_lints_are_inherited: "versions and lints are inherited",
         modules_have_no_cycles: "modules have no cycles",
         the_engine_is_pure: "the engine is pure",
+        offline_commands_do_not_use_the_server: "offline commands do not use the server",
         idioms_in_comments_only_fall: "idioms in comments only fall",
         decisions_are_complete: "decisions are complete",
         links_of_documents_have_targets: "links of documents have targets",

@@ -60,6 +60,27 @@ pub(super) fn engine_is_pure(repository: &Repository) -> Vec<String> {
     complaints
 }
 
+/// Reports uses of the server in commands that work without one.
+pub(super) fn offline_commands(repository: &Repository) -> Vec<String> {
+    let server = ["rb_server", "rb_gateway", "rb_api", "rb_dashboard", "axum", "hyper"];
+    let offline =
+        ["commands/check/", "commands/report", "commands/quality/", "input/", "engine_args"];
+    let is_offline = |path: &str| {
+        let path = path.strip_prefix("crates/rb/src/").unwrap_or_default();
+        offline.iter().any(|prefix| path.starts_with(prefix))
+    };
+    let files = repository.ending(".rs").filter(|file| is_offline(&file.path));
+    let names = |text: &str, name: &str| {
+        text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name)
+    };
+    files
+        .flat_map(|file| {
+            let used = server.iter().filter(|name| names(&file.text, name));
+            used.map(|name| format!("{}: an offline command may not use {name}", file.path))
+        })
+        .collect()
+}
+
 fn impure_word(line: &str) -> Option<String> {
     let code = without_strings(line);
     let code = code.split("//").next().unwrap_or_default();
@@ -87,6 +108,18 @@ fn without_strings(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn offline_commands_do_not_use_the_server() {
+        let server = "use rb_server::config::RawConfig;";
+        let files = [
+            ("crates/rb/src/commands/check/mod.rs", server),
+            ("crates/rb/src/settings.rs", server),
+        ];
+        let problem =
+            "crates/rb/src/commands/check/mod.rs: an offline command may not use rb_server";
+        assert_eq!(offline_commands(&Repository::of(&files)), [problem]);
+    }
 
     #[test]
     fn impure_lines_are_found_and_others_are_not() {

@@ -5,7 +5,7 @@ use clap::Args;
 use rb_server::doctor::{self, Finding, Health};
 
 use crate::exit::Exit;
-use crate::settings::{DataArgs, Settings};
+use crate::settings::{API_KEY, BASE_URL, DataArgs, Settings, variable};
 use crate::ui::{DIM, GREEN, Out, RED, YELLOW, escape_control};
 
 /// Checks a set-up from a client's point of view.
@@ -38,9 +38,8 @@ pub(crate) fn run(args: &DoctorArgs, out: &mut Out) -> Result<Exit> {
 }
 
 async fn check(args: &DoctorArgs) -> Vec<Finding> {
-    let variable = |name: &str| std::env::var(name).ok();
     let mut findings = Vec::new();
-    let mut url = args.url.clone().or_else(|| variable("REASONBLOCKS_BASE_URL"));
+    let mut url = args.url.clone().or_else(|| variable(BASE_URL));
     match Settings::load(&args.data) {
         Ok(settings) => {
             findings.extend(check_local(&settings).await);
@@ -52,7 +51,7 @@ async fn check(args: &DoctorArgs) -> Vec<Finding> {
     }
     findings.extend(doctor::environment(variable));
     let url = url.unwrap_or_else(|| "http://127.0.0.1:9000".to_owned());
-    let key = args.key.clone().or_else(|| variable("REASONBLOCKS_API_KEY"));
+    let key = args.key.clone().or_else(|| variable(API_KEY));
     findings.extend(doctor::server(&url, key.as_deref()).await);
     findings
 }

@@ -1,4 +1,4 @@
-//! What `rb quality` says, from a corpus small enough to count by hand.
+//! `rb quality` on a small corpus with known counts.
 
 use std::fs;
 use std::path::Path;
@@ -89,7 +89,7 @@ fn people_see_a_short_table() {
 #[test]
 fn programs_see_json() {
     let folder = folder();
-    let output = run(&["quality", path(folder.path()), "--json", "--plants", "4"], b"");
+    let output = run(&["quality", path(folder.path()), "--json", "--faults", "4"], b"");
     assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let keys: Vec<&String> = report.as_object().expect("an object").keys().collect();
@@ -111,10 +111,10 @@ fn programs_see_json() {
     assert!(report["plants"].as_array().is_some_and(|plants| !plants.is_empty()));
     assert_eq!(report["verdicts"][0]["bound"], json!({ "at_most": 0.1 }));
     // The same seed, the same report; another seed, another draw.
-    let again = run(&["quality", path(folder.path()), "--json", "--plants", "4"], b"");
+    let again = run(&["quality", path(folder.path()), "--json", "--faults", "4"], b"");
     assert!(again.stdout == output.stdout);
     let other =
-        run(&["quality", path(folder.path()), "--json", "--plants", "4", "--seed", "2"], b"");
+        run(&["quality", path(folder.path()), "--json", "--faults", "4", "--seed", "2"], b"");
     assert!(other.stdout != output.stdout);
 }
 
@@ -157,7 +157,7 @@ fn what_cannot_be_measured_is_told() {
     let printed: Vec<String> = cases
         .iter()
         .map(|(name, input)| {
-            let output = run(&["quality", "-", "--no-plants"], input.as_bytes());
+            let output = run(&["quality", "-", "--no-faults"], input.as_bytes());
             let shown = String::from_utf8_lossy(&output.stderr).into_owned();
             let report = if output.stdout.is_empty() { "no report" } else { "a report" };
             format!(
@@ -174,14 +174,14 @@ fn the_exit_code_tells() {
     let folder = folder();
     let data = path(folder.path());
     for (flags, code) in [
-        (&["--no-plants"][..], 0),
+        (&["--no-faults"][..], 0),
         // The first generation does not see an unverified finish.
         (&["--suite", "heuristic", "--check"], 1),
         (&["--suite", "heuristic", "--check=held-out"], 1),
         (&["--check=sometimes"], 2),
-        (&["--no-plants", "--plants", "3"], 2),
-        (&["--html", "no-such-folder/page.html", "--no-plants"], 2),
-        (&["no-such-file.jsonl", "--no-plants"], 2),
+        (&["--no-faults", "--faults", "3"], 2),
+        (&["--html", "no-such-folder/page.html", "--no-faults"], 2),
+        (&["no-such-file.jsonl", "--no-faults"], 2),
     ] {
         let output = run(&[&["quality", data], flags].concat(), b"");
         assert_eq!(output.status.code(), Some(code), "{flags:?} {}", printed(&output));
@@ -189,10 +189,10 @@ fn the_exit_code_tells() {
 }
 
 #[test]
-fn plants_can_be_read_but_not_those_held_out() {
+fn faults_of_the_held_out_part_are_not_shown() {
     let folder = folder();
     let count = |flags: &[&str]| {
-        let args = [&["quality", path(folder.path()), "--show-plants", "12"], flags].concat();
+        let args = [&["quality", path(folder.path()), "--show-faults", "12"], flags].concat();
         let output = run(&args, b"");
         assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
         let text = String::from_utf8(output.stdout).expect("UTF-8");
@@ -210,7 +210,7 @@ fn two_files_of_one_name_are_two_sets() {
         fs::create_dir(folder.path().join(name)).expect("a folder");
         fs::write(folder.path().join(name).join("runs.jsonl"), corpus(name)).expect("a file");
     }
-    let output = run(&["quality", path(folder.path()), "--json", "--no-plants"], b"");
+    let output = run(&["quality", path(folder.path()), "--json", "--no-faults"], b"");
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let sets = report["sets"].as_array().expect("sets").iter().filter(|set| set["split"] == "all");
     let names: Vec<&str> = sets.filter_map(|set| set["set"].as_str()).collect();

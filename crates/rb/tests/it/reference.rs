@@ -20,7 +20,7 @@ use crate::traces::{Random, a_run};
 
 const RUNS_DEFAULT: usize = 3000;
 
-/// What `rb check --json` says about a step, in the shape of the script's answers.
+/// Step of `rb check --json` in the format of the reference script.
 fn our_answer(step: &Value, ids: &[&str]) -> Value {
     let scores: Vec<&Value> = ids.iter().map(|id| &step["scores"][id]).collect();
     json!([scores, step["composite"], step["fired"], step["difficulty"], step["fsm_state"]])

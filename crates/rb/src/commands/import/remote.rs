@@ -13,6 +13,7 @@ use tokio::runtime::Runtime;
 
 use super::ImportArgs;
 use crate::input::{Batch, Chunk, Diagnostics, Reading};
+use crate::settings::{API_KEY, variable};
 use crate::ui::{Out, counted, escape_control};
 
 /// Maximum size of a request with several lines.
@@ -27,8 +28,7 @@ pub(super) fn send(
     runtime: &Runtime,
     out: &mut Out,
 ) -> Result<(ImportSummary, Reading)> {
-    let variable = std::env::var("REASONBLOCKS_API_KEY").ok().filter(|key| !key.is_empty());
-    let key = args.key.clone().or(variable);
+    let key = args.key.clone().or_else(|| variable(API_KEY));
     let mut sender =
         Sender { args, url, key, runtime, tally: ImportSummary::default(), file: None };
     let mut reading = Reading::start(&args.paths, out)?;

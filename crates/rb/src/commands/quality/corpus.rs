@@ -1,4 +1,4 @@
-//! From recorded runs to labelled ones: which set, which task, how it ended, where people saw mistakes.
+//! Converts recorded runs to labelled runs: set, task, outcome, labelled steps.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,24 +13,24 @@ use serde_json::Value;
 use crate::input::{Batch, Chunk, Diagnostics, Reading};
 use crate::ui::{Out, counted};
 
-/// Everything that could be read.
+/// Runs that could be read.
 #[derive(Debug, Default)]
 pub(super) struct Corpus {
     pub(super) runs: Vec<LabelledRun>,
     /// Runs without a step.
     pub(super) empty_runs: u64,
-    /// Words for outcomes that are neither `success` nor `failure`, and how many runs have them.
+    /// Number of runs per outcome other than `success` and `failure`.
     other_outcomes: BTreeMap<String, u64>,
-    /// The file that each set comes from; two files of one name are two sets.
+    /// First file of each set name; another file with the same name is a set named by its path.
     sets: BTreeMap<String, String>,
 }
 
-/// Reads all the paths. The flag says whether something was lost.
+/// Reads all paths. The flag is true if input was lost.
 pub(super) fn read(paths: &[PathBuf], out: &mut Out) -> anyhow::Result<(Corpus, bool)> {
     let mut corpus = Corpus::default();
     let mut reading = Reading::start(paths, out)?;
-    reading.each(out, |batch, complaints, out| {
-        corpus.take(batch, complaints, out);
+    reading.each(out, |batch, diagnostics, out| {
+        corpus.take(batch, diagnostics, out);
         io::Result::Ok(())
     })?;
     let lost = reading.diagnostics.any_loss();
@@ -44,47 +44,47 @@ pub(super) fn read(paths: &[PathBuf], out: &mut Out) -> anyhow::Result<(Corpus, 
     Ok((corpus, lost))
 }
 
-/// What one piece came to.
-type Page = (Vec<(LabelledRun, Option<String>)>, Vec<Diagnostic>);
+/// Labelled runs of a chunk with their unknown outcomes, and the chunk's diagnostics.
+type Parsed = (Vec<(LabelledRun, Option<String>)>, Vec<Diagnostic>);
 
 impl Corpus {
-    fn take(&mut self, batch: &Batch, complaints: &mut Diagnostics, out: &mut Out) {
-        let page = |piece: &Chunk| -> Page {
-            let (runs, complaints) = (piece.importer.parse)(batch.bytes(piece));
+    fn take(&mut self, batch: &Batch, diagnostics: &mut Diagnostics, out: &mut Out) {
+        let parse = |chunk: &Chunk| -> Parsed {
+            let (runs, diagnostics) = (chunk.importer.parse)(batch.bytes(chunk));
             let count = runs.len();
             let runs = runs.into_iter().enumerate();
             (
-                runs.map(|(at, run)| labelled(run, || piece.location(at, count))).collect(),
-                complaints,
+                runs.map(|(at, run)| labelled(run, || chunk.location(at, count))).collect(),
+                diagnostics,
             )
         };
-        let pages: Vec<Page> = batch.chunks.par_iter().map(page).collect();
-        for (piece, (runs, troubles)) in batch.chunks.iter().zip(pages) {
-            complaints.report_chunk(piece, &troubles, out);
+        let parsed: Vec<Parsed> = batch.chunks.par_iter().map(parse).collect();
+        for (chunk, (runs, found)) in batch.chunks.iter().zip(parsed) {
+            diagnostics.report_chunk(chunk, &found, out);
             for (run, other_outcome) in runs {
                 if let Some(word) = other_outcome {
                     *self.other_outcomes.entry(word).or_default() += 1;
                 }
-                self.push(run, piece);
+                self.push(run, chunk);
             }
         }
     }
 
-    fn push(&mut self, mut run: LabelledRun, piece: &Chunk) {
+    fn push(&mut self, mut run: LabelledRun, chunk: &Chunk) {
         if run.steps.is_empty() {
             self.empty_runs += 1;
             return;
         }
-        let (stem, file) = (piece.source.stem(), &piece.source.name);
+        let (stem, file) = (chunk.source.stem(), &chunk.source.name);
         let first = self.sets.entry(stem.to_owned()).or_insert_with(|| file.clone());
         run.set = if first == file { stem.to_owned() } else { file.clone() };
         self.runs.push(run);
     }
 }
 
-/// The run without its set, and its outcome where that is a word we do not know.
-fn labelled(run: Run<'_>, place: impl FnOnce() -> String) -> (LabelledRun, Option<String>) {
-    let id = run.run_id.map_or_else(place, std::borrow::Cow::into_owned);
+/// Converts a run, and returns its outcome if it is unknown.
+fn labelled(run: Run<'_>, fallback_id: impl FnOnce() -> String) -> (LabelledRun, Option<String>) {
+    let id = run.run_id.map_or_else(fallback_id, std::borrow::Cow::into_owned);
     let text = run.task.unwrap_or_default().into_owned();
     let (outcome, other_outcome) = match run.outcome.as_deref() {
         Some("success") => (Some(Outcome::Success), None),
@@ -93,7 +93,7 @@ fn labelled(run: Run<'_>, place: impl FnOnce() -> String) -> (LabelledRun, Optio
         Some(other) => (None, Some(other.to_owned())),
     };
     let labelled = LabelledRun {
-        // A run of an unknown task stands for itself.
+        // A run without a task is a task of its own.
         task: Task { key: if text.trim().is_empty() { id.clone() } else { text.clone() }, text },
         id,
         set: String::new(),
@@ -123,7 +123,7 @@ fn step(step: RunStep<'_>) -> OwnedStep {
     }
 }
 
-/// The steps in which people saw mistakes, in any of the forms we know.
+/// Parses labelled steps in all known formats.
 fn labels(json: &str) -> Vec<LabelledStep> {
     let labels: Value = serde_json::from_str(json).unwrap_or_default();
     let lists = [&labels["labelled_steps"], &labels["errors"]];
@@ -136,14 +136,14 @@ fn labels(json: &str) -> Vec<LabelledStep> {
     found
 }
 
-/// A number, or an object with a `step_index`.
+/// Parses a number or an object with `step_index`.
 fn label(value: &Value) -> Option<LabelledStep> {
     let category = value["category"].as_str().unwrap_or("mistake").to_owned();
     let index = index(value).or_else(|| index(&value["step_index"]))?;
     Some(LabelledStep { index, category })
 }
 
-/// A step's number; some sets write it as a string.
+/// Parses a step index, which may be a string.
 fn index(value: &Value) -> Option<usize> {
     let number = value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())?;
     usize::try_from(number).ok()

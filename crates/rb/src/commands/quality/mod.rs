@@ -1,10 +1,8 @@
-//! `rb quality`: how good are the monitors on runs whose outcome is known?
-//!
-//! Reads everything, hands it to the measuring room and shows what comes back.
+//! `rb quality`: measures the monitors on labelled runs.
 
 /// Arguments.
 mod args;
-/// From recorded runs to labelled ones.
+/// Labelled runs.
 mod corpus;
 
 use std::fmt::Write as _;
@@ -33,13 +31,13 @@ pub(crate) fn run(args: &QualityArgs, out: &mut Out) -> anyhow::Result<Exit> {
     let options = Options {
         seed: args.seed,
         steps_min: args.steps_min,
-        plants_max: if args.no_plants { 0 } else { args.show_plants.unwrap_or(args.plants) },
+        plants_max: if args.no_faults { 0 } else { args.show_faults.unwrap_or(args.faults) },
         false_alarms_max: args.alarms,
         shown: if args.show_held_out { Split::All } else { Split::Dev },
         ..Options::default()
     };
-    if args.show_plants.is_some() {
-        shown(out.result(&plants(&corpus, &options)?))?;
+    if args.show_faults.is_some() {
+        shown(out.result(&faults(&corpus, &options)?))?;
         shown(out.finish())?;
         return Ok(if lost { Exit::Error } else { Exit::Quiet });
     }
@@ -69,25 +67,25 @@ pub(crate) fn run(args: &QualityArgs, out: &mut Out) -> anyhow::Result<Exit> {
     })
 }
 
-/// Says why there is nothing to measure, if there is not.
+/// Fails if no run can be measured.
 fn ensure_measurable(corpus: &Corpus, args: &QualityArgs, lost: bool) -> anyhow::Result<()> {
     let runs = &corpus.runs;
     let see = "see `rb quality --help`";
     if runs.is_empty() {
         let empty = corpus.empty_runs;
         anyhow::ensure!(empty == 0, "no run has a step ({} without any)", counted(empty, "run"));
-        anyhow::ensure!(!lost, "nothing could be read, so there is nothing to measure");
-        anyhow::bail!("no run found; `rb check --help` names the formats that are read ({see})");
+        anyhow::ensure!(!lost, "no input could be read");
+        anyhow::bail!("no run found; `rb check --help` lists the formats ({see})");
     }
-    let count = counted(u64::try_from(runs.len()).unwrap_or(u64::MAX), "run");
+    let count = counted(runs.len(), "run");
     anyhow::ensure!(
         runs.iter().any(|run| run.steps.len() >= args.steps_min),
-        "no run has {} steps or more ({count} read); take shorter ones with `--steps-min`",
+        "no run has {} or more steps ({count} read); include shorter ones with `--steps-min`",
         args.steps_min
     );
     anyhow::ensure!(
         runs.iter().any(|run| run.outcome.is_some() || !run.labelled_steps.is_empty()),
-        "nothing is known about {count}: give them an `outcome` (\"success\" or \"failure\") or labels ({see})"
+        "{count} without outcome and labels; add an `outcome` (\"success\" or \"failure\") or labels ({see})"
     );
     Ok(())
 }
@@ -104,23 +102,23 @@ impl Watch for Bar {
     }
 }
 
-/// The suite that is asked about comes first; what it must beat stands beside it.
+/// Measures the selected suite first, then its baselines.
 fn report(corpus: &Corpus, args: &QualityArgs, options: &Options) -> anyhow::Result<Report> {
-    let embedder = args.meaning.embedder()?;
+    let embedder = args.embedding.embedder()?;
     let judge = |suite: SuiteArg| -> anyhow::Result<SuiteJudge> {
         let rules = EngineConfig { suite: suite.choice(), ..EngineConfig::default() }.check()?;
         Ok(SuiteJudge::new(rules.with_embedder(Arc::clone(&embedder))))
     };
-    let (asked, first_generation) = (judge(args.suite)?, judge(SuiteArg::Heuristic)?);
+    let (selected, heuristic) = (judge(args.suite)?, judge(SuiteArg::Heuristic)?);
     let judges: Vec<&dyn Judge> = match args.suite {
-        SuiteArg::Heuristic => vec![&asked, &StepCount],
-        SuiteArg::Semantic | SuiteArg::Both => vec![&asked, &first_generation, &StepCount],
+        SuiteArg::Heuristic => vec![&selected, &StepCount],
+        SuiteArg::Semantic | SuiteArg::Both => vec![&selected, &heuristic, &StepCount],
     };
-    let bar = Bar(Out::work("steps judged"));
+    let bar = Bar(Out::work("steps assessed"));
     Ok(measure(&corpus.runs, &judges, options, &bar))
 }
 
-/// Names of sets and judges come from outside.
+/// Escapes and colours a text; names of sets come from the input.
 fn paint(tone: Tone, text: &str) -> String {
     let text = escape_control(text);
     match tone {
@@ -132,16 +130,16 @@ fn paint(tone: Tone, text: &str) -> String {
     }
 }
 
-/// So many steps of a plant are shown.
-const PLANT_STEPS_SHOWN: usize = 7;
+/// Maximum number of steps printed per fault.
+const MAX_FAULT_STEPS: usize = 7;
 
-/// Plants to be read: the steps from the first that was changed, a line each for its three texts.
-fn plants(corpus: &Corpus, options: &Options) -> anyhow::Result<String> {
-    let plants = splice_all(&corpus.runs, options.plants_max, options.seed);
+/// Formats injected faults: three lines per step, from the first changed one.
+fn faults(corpus: &Corpus, options: &Options) -> anyhow::Result<String> {
+    let faults = splice_all(&corpus.runs, options.plants_max, options.seed);
     let width = Out::width().saturating_sub(6);
     let mut text = String::new();
-    for plant in plants.iter().filter(|plant| options.shown.holds(&plant.run)) {
-        let Spliced { run, kind, variant, start, changed_from } = plant;
+    for fault in faults.iter().filter(|fault| options.shown.holds(&fault.run)) {
+        let Spliced { run, kind, variant, start, changed_from } = fault;
         let name = escape_control(&run.id);
         let set = escape_control(&run.set);
         writeln!(
@@ -150,7 +148,7 @@ fn plants(corpus: &Corpus, options: &Options) -> anyhow::Result<String> {
             kind.plural(),
             run.steps.len()
         )?;
-        let shown = run.steps.iter().enumerate().skip(*changed_from).take(PLANT_STEPS_SHOWN);
+        let shown = run.steps.iter().enumerate().skip(*changed_from).take(MAX_FAULT_STEPS);
         for (at, step) in shown {
             let action = format!("{} {}", step.tool, step.input);
             writeln!(text, "{at:>3}   {}", short(step.thought.trim(), width))?;
@@ -161,14 +159,14 @@ fn plants(corpus: &Corpus, options: &Options) -> anyhow::Result<String> {
     }
     anyhow::ensure!(
         !text.is_empty(),
-        "nothing could be planted; it takes successful runs of some length (see `rb quality --help`)"
+        "no fault could be injected; it needs longer successful runs (see `rb quality --help`)"
     );
     Ok(text)
 }
 
 fn shown(written: io::Result<()>) -> anyhow::Result<()> {
     match written {
-        // Whoever read along has seen enough.
+        // The reader of a pipe may stop early.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot write the result"),
     }

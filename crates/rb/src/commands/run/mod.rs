@@ -24,9 +24,10 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use self::child::Addresses;
-use self::summary::{FinishedRun, Links, summary};
+use self::summary::{Links, from_rows, summary};
+use crate::api::RunDetail;
 use crate::exit::Exit;
-use crate::settings::{DataArgs, Settings};
+use crate::settings::{API_KEY, DataArgs, Settings, variable};
 use crate::ui::{Out, escape_control};
 
 const LOG_FILE: &str = "run.log";
@@ -102,7 +103,6 @@ async fn with_own_gateway(args: &RunArgs, out: &mut Out) -> Result<Exit> {
     let dashboard = format!("http://{}", settings.raw.listen);
     let store = settings.open().await?;
     init_logs(&settings)?;
-    let variable = |name: &str| std::env::var(name).ok();
     let (mut gateway, suffix) = upstream::from_environment(settings.raw.gateway.clone(), variable);
     gateway.is_keyless = true;
     settings.raw.gateway = gateway;
@@ -136,8 +136,7 @@ async fn with_own_gateway(args: &RunArgs, out: &mut Out) -> Result<Exit> {
 }
 
 async fn with_server(args: &RunArgs, url: &str, out: &mut Out) -> Result<Exit> {
-    let key = args.key.clone().or_else(|| std::env::var("REASONBLOCKS_API_KEY").ok());
-    let key = key.filter(|key| !key.is_empty());
+    let key = args.key.clone().or_else(|| variable(API_KEY));
     api_client::get(url, "/v1/monitor/me", key.as_deref()).await.with_context(|| {
         format!("cannot use {}; without `--url`, `rb run` starts a gateway", escape_control(url))
     })?;
@@ -150,7 +149,7 @@ async fn with_server(args: &RunArgs, url: &str, out: &mut Out) -> Result<Exit> {
     let child = run_child(args, &addresses, out).await?;
     let path = format!("/v1/monitor/runs?since={started_ms}&limit=100");
     let list = api_client::get(url, &path, key.as_deref()).await?;
-    let mut runs: Vec<FinishedRun> = Vec::new();
+    let mut runs: Vec<RunDetail> = Vec::new();
     for row in list.as_array().map(Vec::as_slice).unwrap_or_default() {
         if row["framework"] != "gateway" {
             continue;
@@ -163,9 +162,9 @@ async fn with_server(args: &RunArgs, url: &str, out: &mut Out) -> Result<Exit> {
     Ok(child.exit)
 }
 
-fn print(out: &mut Out, args: &RunArgs, runs: &[FinishedRun], links: &Links<'_>) {
+fn print(out: &mut Out, args: &RunArgs, runs: &[RunDetail], links: &Links<'_>) {
     out.write_stderr(&summary(runs, links));
-    let has_key = std::env::var_os("OPENAI_API_KEY").is_some_and(|key| !key.is_empty());
+    let has_key = variable("OPENAI_API_KEY").is_some();
     let is_codex = args.command.first().is_some_and(|program| child::is_codex(program));
     if runs.is_empty() && is_codex && !has_key {
         out.note("Codex uses the gateway only with `OPENAI_API_KEY`, which is not set; a ChatGPT login bypasses it");
@@ -201,7 +200,7 @@ async fn run_child(args: &RunArgs, addresses: &Addresses, out: &mut Out) -> Resu
     };
     let mut command = Command::new(program);
     command.args(addresses.arguments(program, given));
-    let headers = std::env::var("ANTHROPIC_CUSTOM_HEADERS").ok();
+    let headers = variable("ANTHROPIC_CUSTOM_HEADERS");
     command.envs(addresses.environment(headers.as_deref()));
     match child::run(command).await {
         Ok(status) => Ok(ChildResult {
@@ -223,7 +222,7 @@ async fn finish(
     events: &mut SeenRuns,
     started_ms: i64,
     outcome: &str,
-) -> Result<Vec<FinishedRun>> {
+) -> Result<Vec<RunDetail>> {
     let mut runs = Vec::new();
     for key in events.refresh() {
         let Some(row) = store.run(&Scope::org(&key.org), &key.run_id).await? else { continue };
@@ -232,7 +231,7 @@ async fn finish(
         store.apply(vec![finish]).await?;
         let mut steps = store.steps(key, 0, MAX_STEPS).await?;
         steps.retain(|step| step.at_ms >= started_ms); // a resumed session has older steps
-        runs.push((row.started_ms, FinishedRun::from_rows(row, steps)));
+        runs.push((row.started_ms, from_rows(row, steps)));
     }
     runs.sort_by_key(|(started_ms, _)| *started_ms);
     Ok(runs.into_iter().map(|(_, run)| run).collect())

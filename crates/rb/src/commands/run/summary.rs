@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rb_store::{RunRow, StepRow};
-use serde::Deserialize;
 
+use crate::api::{Metadata, RunDetail, RunStep, RunSummary};
 use crate::engine_args::split_fired;
 use crate::ui::{BOLD, DIM, YELLOW, counted, escape_control, grouped, short};
 
@@ -15,75 +15,46 @@ const MAX_GUIDANCE_CHARS: usize = 160;
 const MAX_GUIDANCE: usize = 5;
 const MAX_RUNS: usize = 10;
 
-/// A run with its steps, as the API returns it.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct FinishedRun {
-    run_id: String,
-    model: String,
-    metadata: Metadata,
-    steps: Vec<FinishedStep>,
+pub(super) fn from_rows(run: RunRow, steps: Vec<StepRow>) -> RunDetail {
+    let mode = run.metadata.get("mode").and_then(|mode| mode.as_str());
+    let metadata = Metadata { mode: mode.unwrap_or_default().to_owned() };
+    let (run_id, model) = (run.run.run_id, run.model);
+    let steps = steps.into_iter().map(|step| RunStep {
+        index: step.step_index.into(),
+        tokens: step.tokens.total,
+        cache_read_tokens: step.tokens.cache_read,
+        cost_usd: step.cost_usd,
+        fired: step.fired,
+        injections: step.injections,
+        intervention_texts: step.intervention_texts,
+        ..RunStep::default()
+    });
+    let summary = RunSummary { run_id, model, metadata, ..RunSummary::default() };
+    RunDetail { summary, steps: steps.collect() }
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct Metadata {
-    mode: String,
+/// Returns tokens and cost of the steps; the run's own totals include earlier calls of a resumed session.
+fn totals<'a>(steps: impl IntoIterator<Item = &'a RunStep>) -> (u64, f64) {
+    let steps = steps.into_iter();
+    steps.fold((0, 0.0), |(tokens, usd), step| (tokens + step.tokens, usd + step.cost_usd))
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct FinishedStep {
-    step_index: u64,
-    tokens: u64,
-    cache_read_tokens: u64,
-    cost_usd: f64,
-    fired: Vec<String>,
-    injections: Vec<String>,
-    intervention_texts: Vec<String>,
+/// Returns the guidance by step: patterns by name, advice in full.
+fn guidance(run: &RunDetail) -> Vec<(u64, &str)> {
+    let mut all = Vec::new();
+    for step in &run.steps {
+        let is_pattern = |name: &&String| name.starts_with("[e1:") || name.starts_with("[e2:");
+        let patterns = step.injections.iter().filter(is_pattern);
+        let texts = patterns.chain(&step.intervention_texts);
+        all.extend(texts.map(|text| (step.index, text.as_str())));
+    }
+    all
 }
 
-impl FinishedRun {
-    pub(super) fn from_rows(run: RunRow, steps: Vec<StepRow>) -> Self {
-        let mode = run.metadata.get("mode").and_then(|mode| mode.as_str());
-        let metadata = Metadata { mode: mode.unwrap_or_default().to_owned() };
-        let steps = steps.into_iter().map(|step| FinishedStep {
-            step_index: step.step_index.into(),
-            tokens: step.tokens.total,
-            cache_read_tokens: step.tokens.cache_read,
-            cost_usd: step.cost_usd,
-            fired: step.fired,
-            injections: step.injections,
-            intervention_texts: step.intervention_texts,
-        });
-        Self { run_id: run.run.run_id, model: run.model, metadata, steps: steps.collect() }
-    }
-
-    fn tokens(&self) -> u64 {
-        self.steps.iter().map(|step| step.tokens).sum()
-    }
-
-    fn cost_usd(&self) -> f64 {
-        self.steps.iter().map(|step| step.cost_usd).sum()
-    }
-
-    /// Returns the guidance by step: patterns by name, advice in full.
-    fn guidance(&self) -> Vec<(u64, &str)> {
-        let mut all = Vec::new();
-        for step in &self.steps {
-            let is_pattern = |name: &&String| name.starts_with("[e1:") || name.starts_with("[e2:");
-            let patterns = step.injections.iter().filter(is_pattern);
-            let texts = patterns.chain(&step.intervention_texts);
-            all.extend(texts.map(|text| (step.step_index, text.as_str())));
-        }
-        all
-    }
-
-    /// Returns the number of standing rules that were injected.
-    fn rules(&self) -> u64 {
-        let injections = self.steps.iter().flat_map(|step| &step.injections);
-        injections.filter(|name| name.starts_with("[e3:")).count() as u64
-    }
+/// Returns the number of standing rules that were injected.
+fn rules(run: &RunDetail) -> u64 {
+    let injections = run.steps.iter().flat_map(|step| &step.injections);
+    injections.filter(|name| name.starts_with("[e3:")).count() as u64
 }
 
 /// Commands and addresses that show a run later.
@@ -94,28 +65,29 @@ pub(super) struct Links<'a> {
     pub(super) show: Option<&'a str>,
 }
 
-pub(super) fn summary(runs: &[FinishedRun], links: &Links<'_>) -> String {
+pub(super) fn summary(runs: &[RunDetail], links: &Links<'_>) -> String {
     let mut text = format!("\n{BOLD}ReasonBlocks{BOLD:#}  ");
     if runs.is_empty() {
         text.push_str("no call passed through the gateway\n");
         return text;
     }
     let steps = runs.iter().flat_map(|run| &run.steps);
+    let (tokens, usd) = totals(steps.clone());
     let cached: u64 = steps.clone().map(|step| step.cache_read_tokens).sum();
     let _ = writeln!(
         text,
         "{}, {}, {} ({} from the cache), ${:.4}",
-        counted(runs.len() as u64, "run"),
-        counted(steps.count() as u64, "step"),
-        counted(runs.iter().map(FinishedRun::tokens).sum(), "token"),
+        counted(runs.len(), "run"),
+        counted(steps.count(), "step"),
+        counted(tokens, "token"),
         grouped(cached),
-        runs.iter().map(FinishedRun::cost_usd).sum::<f64>(),
+        usd,
     );
     for run in runs.iter().take(MAX_RUNS) {
         text.push_str(&lines(run, links));
     }
     if runs.len() > MAX_RUNS {
-        let _ = writeln!(text, "  and {}", counted((runs.len() - MAX_RUNS) as u64, "more run"));
+        let _ = writeln!(text, "  and {}", counted(runs.len() - MAX_RUNS, "more run"));
     }
     if links.show.is_some() {
         let _ =
@@ -124,14 +96,15 @@ pub(super) fn summary(runs: &[FinishedRun], links: &Links<'_>) -> String {
     text
 }
 
-fn lines(run: &FinishedRun, links: &Links<'_>) -> String {
+fn lines(run: &RunDetail, links: &Links<'_>) -> String {
+    let (tokens, usd) = totals(&run.steps);
+    let summary = &run.summary;
     let mut text = format!(
-        "  {BOLD}{}{BOLD:#}  {}  {}, {}, ${:.4}\n",
-        short(&run.run_id, 80),
-        short(&run.model, 40),
-        counted(run.steps.len() as u64, "step"),
-        counted(run.tokens(), "token"),
-        run.cost_usd(),
+        "  {BOLD}{}{BOLD:#}  {}  {}, {}, ${usd:.4}\n",
+        short(&summary.run_id, 80),
+        short(&summary.model, 40),
+        counted(run.steps.len(), "step"),
+        counted(tokens, "token"),
     );
     let mut fired = BTreeMap::<String, u64>::new();
     for monitor in run.steps.iter().flat_map(|step| &step.fired) {
@@ -146,24 +119,25 @@ fn lines(run: &FinishedRun, links: &Links<'_>) -> String {
     if !signals.is_empty() {
         let _ = writeln!(text, "    {DIM}signals  {}{DIM:#}", escape_control(&signals.join(", ")));
     }
-    let word = if run.metadata.mode == "observe" { "would have sent" } else { "sent" };
-    if run.rules() > 0 {
-        let _ = writeln!(text, "    {word}  {}", counted(run.rules(), "standing rule"));
+    let word = if summary.metadata.mode == "observe" { "would have sent" } else { "sent" };
+    let rules = rules(run);
+    if rules > 0 {
+        let _ = writeln!(text, "    {word}  {}", counted(rules, "standing rule"));
     }
-    let guidance = run.guidance();
+    let guidance = guidance(run);
     for (step, words) in guidance.iter().take(MAX_GUIDANCE) {
         let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
         let words = short(&words, MAX_GUIDANCE_CHARS);
         let _ = writeln!(text, "    {YELLOW}{word}{YELLOW:#}  step {step}: {words}");
     }
     if guidance.len() > MAX_GUIDANCE {
-        let more = counted((guidance.len() - MAX_GUIDANCE) as u64, "more time");
+        let more = counted(guidance.len() - MAX_GUIDANCE, "more time");
         let _ = writeln!(text, "    and {more}");
     }
     if let Some(show) = links.show {
-        let _ = writeln!(text, "    {DIM}{show} {}{DIM:#}", escape_control(&run.run_id));
+        let _ = writeln!(text, "    {DIM}{show} {}{DIM:#}", escape_control(&summary.run_id));
     }
-    let id = utf8_percent_encode(&run.run_id, NON_ALPHANUMERIC);
+    let id = utf8_percent_encode(&summary.run_id, NON_ALPHANUMERIC);
     let _ = writeln!(text, "    {DIM}{}/ui/run?id={id}{DIM:#}", escape_control(links.dashboard));
     text
 }
@@ -174,7 +148,7 @@ mod tests {
 
     use super::*;
 
-    fn run(mode: &str) -> FinishedRun {
+    fn run(mode: &str) -> RunDetail {
         let run = json!({
             "run_id": "r/1", "model": "m", "metadata": { "mode": mode }, "steps": [
                 { "step_index": 0, "tokens": 1200, "cost_usd": 0.5 },
@@ -186,7 +160,7 @@ mod tests {
         serde_json::from_value(run).expect("a run")
     }
 
-    fn plain(runs: &[FinishedRun], show: Option<&str>) -> String {
+    fn plain(runs: &[RunDetail], show: Option<&str>) -> String {
         let links = Links { dashboard: "http://host", show };
         anstream::adapter::strip_str(&summary(runs, &links)).to_string()
     }

@@ -1,39 +1,43 @@
-//! `rb watch`: what the agents of a server do, as it happens.
+//! `rb watch`: live view of the runs of a server.
 //!
-//! The server's list says which runs there are, its stream tells every step. On a terminal they make a screen; where
-//! there is none, a line a step.
+//! On a terminal it draws a list of runs, or one run in full. Otherwise it prints one line per step.
 
-/// What comes in: keys, steps, answers.
+/// Events from the server, the keyboard and signals.
 mod client;
-/// What is known of the runs.
+/// Runs and their newest scores.
 mod model;
-/// The screen as text.
+/// Screens as lines of text.
 mod render;
 #[cfg(test)]
 mod tests;
 
 use std::io;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use rb_runtime::clock::now_ms;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::time::{MissedTickBehavior, interval};
 
-use self::client::{Feed, News};
-use self::model::{Board, Told};
-use self::render::{Detail, Frame};
+use self::client::{Api, Event};
+use self::model::{RunKey, Runs};
+use self::render::Frame;
+use crate::api::{RunDetail, RunStep};
 use crate::exit::Exit;
-use crate::settings::{DataArgs, Settings};
+use crate::settings::{API_KEY, BASE_URL, DataArgs, Settings, variable};
 use crate::ui::{Out, Terminal, YELLOW, short};
 
-/// The screen is drawn at most this often, however much happens.
-const DRAW_EVERY: Duration = Duration::from_millis(50);
-/// Costs and outcomes are asked for this often while steps are told.
-const LIST_EVERY: Duration = Duration::from_secs(2);
-/// Strips that are asked for together.
-const STRIPS_AT_ONCE: usize = 40;
-/// Keys that move, and how far down.
+/// Capacity of the event queue.
+const QUEUE_CAPACITY: usize = 4_096;
+/// Minimum time between two frames.
+const DRAW_INTERVAL: Duration = Duration::from_millis(50);
+const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
+/// Runs per request for stored scores.
+const SCORES_BATCH: usize = 40;
+/// Keys that move the selection, and by how many rows.
 const MOVES: [(KeyCode, isize); 6] = [
     (KeyCode::Up, -1),
     (KeyCode::Char('k'), -1),
@@ -80,34 +84,36 @@ Examples:
   rb watch | grep fired";
 
 pub(crate) fn run(args: &WatchArgs, out: &mut Out) -> Result<Exit> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let url = match args.url.clone().or_else(|| variable("REASONBLOCKS_BASE_URL")) {
+    let url = match args.url.clone().or_else(|| variable(BASE_URL)) {
         Some(url) => url,
         None => format!("http://{}", Settings::load(&args.data)?.raw.listen),
     };
-    let key = args.key.clone().or_else(|| variable("REASONBLOCKS_API_KEY"));
+    let key = args.key.clone().or_else(|| variable(API_KEY));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ended = runtime.block_on(async {
-        let on_screen = Terminal::is_there() && !args.plain;
-        let mut feed = Feed::new(&url, key)
-            .await
-            .with_context(|| format!("cannot watch {url}; is `rb serve` running there?"))?;
-        if on_screen {
-            let terminal = Terminal::take(out.is_colored()).context("cannot use the terminal")?;
-            feed.listen_to_keys();
-            Watch::new(&url).on_screen(&mut feed, &terminal).await
-        } else {
-            Watch::new(&url).in_lines(&mut feed, out).await
-        }
-    });
-    // A thread may still wait for a key; it ends with the process.
+    let ended = runtime.block_on(watch(Api { url, key }, args.plain, out));
+    // The keyboard thread may still block; it ends with the process.
     runtime.shutdown_background();
     match ended {
         Ok(()) => Ok(Exit::Quiet),
-        // Whoever read along has seen enough.
         Err(error) if is_closed_pipe(&error) => Ok(Exit::Quiet),
         Err(error) => Err(error),
     }
+}
+
+async fn watch(api: Api, is_plain: bool, out: &mut Out) -> Result<()> {
+    api.get::<serde_json::Value>("/v1/monitor/runs?limit=1")
+        .await
+        .with_context(|| format!("cannot watch {}; is `rb serve` running there?", api.url))?;
+    let (sender, events) = channel(QUEUE_CAPACITY);
+    tokio::spawn(api.clone().subscribe(sender.clone()));
+    tokio::spawn(client::wait_for_signal(sender.clone()));
+    let mut watch = Watch::new(api, sender.clone());
+    if is_plain || !Terminal::is_available() {
+        return watch.in_lines(events, out).await;
+    }
+    let terminal = Terminal::enter(out.is_colored()).context("cannot use the terminal")?;
+    std::thread::spawn(move || client::read_keys(&sender));
+    watch.on_screen(events, &terminal).await
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
@@ -115,198 +121,179 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
     io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Everything that the screen depends on.
-struct Watch<'a> {
-    url: &'a str,
-    board: Board,
-    /// The run that is shown in full, and how far back.
-    open: Option<Open>,
-    trouble: Option<String>,
-    /// Something was told that the list does not say yet.
-    is_behind: bool,
+/// State of the view.
+struct Watch {
+    api: Api,
+    sender: Sender<Event>,
+    runs: Runs,
+    open: Option<OpenRun>,
+    /// Last error of the connection.
+    error: Option<String>,
+    /// Events have arrived since the last refresh.
+    is_stale: bool,
+    is_refreshing: bool,
 }
 
-/// A run that is shown in full.
+/// Run that is shown in full.
 #[derive(Default)]
-struct Open {
-    org: String,
-    run_id: String,
-    detail: Option<Detail>,
-    back: usize,
-    back_max: usize,
+struct OpenRun {
+    key: RunKey,
+    detail: RunDetail,
+    /// Lines above the end.
+    scroll: usize,
 }
 
-/// Whether to go on.
-#[derive(Debug, PartialEq, Eq)]
-enum Next {
-    On,
-    End,
-}
-
-impl<'a> Watch<'a> {
-    fn new(url: &'a str) -> Self {
-        Self { url, board: Board::default(), open: None, trouble: None, is_behind: true }
+impl Watch {
+    fn new(api: Api, sender: Sender<Event>) -> Self {
+        let (runs, open, error) = (Runs::default(), None, None);
+        Self { api, sender, runs, open, error, is_stale: true, is_refreshing: false }
     }
 
-    async fn on_screen(&mut self, feed: &mut Feed, terminal: &Terminal) -> Result<()> {
-        let mut listed = tokio::time::interval(LIST_EVERY);
-        let mut drawn = tokio::time::interval(DRAW_EVERY);
-        drawn.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut is_stale = true;
+    async fn on_screen(&mut self, mut events: Receiver<Event>, terminal: &Terminal) -> Result<()> {
+        let (mut refresh, mut draw) = (interval(REFRESH_INTERVAL), interval(DRAW_INTERVAL));
+        draw.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut is_drawn = false;
         loop {
             tokio::select! {
-                news = feed.next() => {
-                    is_stale = true;
-                    if self.take(news, feed) == Next::End {
+                event = events.recv() => {
+                    if self.handle(event.unwrap_or(Event::Stopped)).is_break() {
                         return Ok(());
                     }
+                    is_drawn = false;
                 }
-                _ = listed.tick() => {
-                    if std::mem::take(&mut self.is_behind) {
-                        self.catch_up(feed);
-                    }
-                    is_stale = true; // a silent run is not running any more
+                // Draws as well, because runs become silent without an event.
+                _ = refresh.tick() => {
+                    self.refresh();
+                    is_drawn = false;
                 }
-                _ = drawn.tick(), if is_stale => {
-                    is_stale = false;
+                _ = draw.tick(), if !is_drawn => {
                     let (columns, lines) = Terminal::size();
                     terminal.draw(&self.lines(columns, lines, now_ms()))?;
+                    is_drawn = true;
                 }
             }
         }
     }
 
-    /// Asks for what the stream does not tell: costs, outcomes, the words of an open run.
-    fn catch_up(&self, feed: &mut Feed) {
-        feed.ask_list();
-        if let Some(open) = &self.open {
-            let run = self.board.find(&open.org, &open.run_id);
-            let newest = run.map_or(0, |run| run.listed.step_count);
-            feed.ask_detail(&open.org, &open.run_id, newest);
+    /// Starts a refresh if events have arrived and none is running.
+    fn refresh(&mut self) {
+        if self.is_stale && !self.is_refreshing {
+            (self.is_stale, self.is_refreshing) = (false, true);
+            let open = self.open.as_ref().map(|open| {
+                let run = self.runs.find(&open.key);
+                (open.key.clone(), run.map_or(0, |run| run.summary.step_count))
+            });
+            tokio::spawn(self.api.clone().refresh(open, self.sender.clone()));
         }
     }
 
-    /// What is shown at the moment.
     fn lines(&mut self, columns: usize, lines: usize, now_ms: i64) -> Vec<String> {
-        let trouble = self.trouble.as_deref();
-        let frame = Frame { url: self.url, trouble, columns, lines, now_ms };
-        let Some(open) = &mut self.open else { return render::list(&self.board, &frame) };
-        match &open.detail {
-            Some(detail) => {
-                let (lines, back_max) = render::detail(detail, open.back, &frame);
-                open.back_max = back_max;
-                lines
-            }
-            None => render::detail(&Detail::default(), 0, &frame).0,
+        let (url, error) = (self.api.url.as_str(), self.error.as_deref());
+        let frame = Frame { url, error, columns, lines, now_ms };
+        match &mut self.open {
+            None => render::list(&self.runs, &frame),
+            Some(open) => render::detail(&open.detail, &mut open.scroll, &frame),
         }
     }
 
-    fn take(&mut self, news: News, feed: &mut Feed) -> Next {
-        match news {
-            News::Key(key) => return self.key(key, feed),
-            News::Resized => {}
-            News::End => return Next::End,
-            News::Listening => {
-                self.trouble = None;
-                feed.ask_list();
+    fn handle(&mut self, event: Event) -> ControlFlow<()> {
+        match event {
+            Event::Key(key) => return self.key(key),
+            Event::Resized => {}
+            Event::Stopped => return ControlFlow::Break(()),
+            Event::Subscribed => (self.error, self.is_stale) = (None, true),
+            Event::Failed(error) => self.error = Some(error),
+            Event::Step(step) => {
+                self.is_stale = true;
+                self.runs.add(&step, now_ms());
             }
-            News::Trouble(why) => self.trouble = Some(why),
-            News::Step(told) => self.hear(&told, feed),
-            News::Listed(runs) => {
-                self.board.list(runs, now_ms(), client::time_ms);
-                for run in self.board.shown().filter(|run| run.lacks_strip()).take(STRIPS_AT_ONCE) {
-                    feed.ask_strip(&run.listed);
+            Event::Runs(runs) => {
+                self.runs.merge(runs, now_ms());
+                let missing = self.runs.shown().filter(|run| run.lacks_scores());
+                let missing = missing.map(|run| (run.key(), run.summary.step_count));
+                let missing = missing.take(SCORES_BATCH).collect();
+                tokio::spawn(self.api.clone().scores(missing, self.sender.clone()));
+            }
+            Event::Scores(key, steps) => self.runs.fill(&key, &steps),
+            Event::Detail(detail) => {
+                if let Some(open) = &mut self.open
+                    && open.key.1 == detail.summary.run_id
+                {
+                    open.detail = *detail;
                 }
             }
-            News::Strip { org, run_id, steps } => self.board.fill(&org, &run_id, &steps),
-            News::Detail(detail) => {
-                let is_open = |open: &&mut Open| open.run_id == detail.run.run_id;
-                if let Some(open) = self.open.as_mut().filter(is_open) {
-                    open.detail = Some(*detail);
-                }
-            }
+            Event::Refreshed => self.is_refreshing = false,
         }
-        Next::On
+        ControlFlow::Continue(())
     }
 
-    fn hear(&mut self, told: &Told, feed: &mut Feed) {
-        self.is_behind = true;
-        if !self.board.hear(told, now_ms()) {
-            feed.ask_list();
-        }
-        if let Some(open) = &self.open
-            && (open.org.as_str(), open.run_id.as_str()) == (&told.org_id, &told.run_id)
-        {
-            feed.ask_detail(&open.org, &open.run_id, told.step_index);
-        }
-    }
-
-    fn key(&mut self, key: KeyEvent, feed: &mut Feed) -> Next {
+    fn key(&mut self, key: KeyEvent) -> ControlFlow<()> {
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         let code = key.code;
+        let is_list = self.open.is_none();
         if code == KeyCode::Char('q') || is_control && matches!(code, KeyCode::Char('c' | 'd')) {
-            return Next::End;
+            return ControlFlow::Break(());
         }
         if let Some((_, by)) = MOVES.iter().find(|(key, _)| *key == code) {
             self.move_by(*by);
         } else if matches!(code, KeyCode::Esc | KeyCode::Left | KeyCode::Backspace) {
             self.open = None;
-        } else if code == KeyCode::Char('f') && self.open.is_none() {
-            self.board.only_fired = !self.board.only_fired;
-        } else if matches!(code, KeyCode::Enter | KeyCode::Right)
-            && self.open.is_none()
-            && let Some(run) = self.board.selected()
-        {
-            let (org, run_id) = (run.listed.org_id.clone(), run.listed.run_id.clone());
-            feed.ask_detail(&org, &run_id, run.listed.step_count);
-            self.open = Some(Open { org, run_id, ..Open::default() });
+        } else if is_list && code == KeyCode::Char('f') {
+            self.runs.is_fired_only = !self.runs.is_fired_only;
+        } else if is_list && matches!(code, KeyCode::Enter | KeyCode::Right) {
+            let key = self.runs.selected().map(model::Run::key);
+            self.open = key.map(|key| OpenRun { key, ..OpenRun::default() });
+            self.is_stale = true;
+            self.refresh();
         }
-        Next::On
+        ControlFlow::Continue(())
     }
 
     fn move_by(&mut self, by: isize) {
         match &mut self.open {
-            None => self.board.move_by(by),
-            Some(open) => open.back = open.back.saturating_add_signed(-by).min(open.back_max),
+            None => self.runs.move_selection(by),
+            Some(open) => open.scroll = open.scroll.saturating_add_signed(-by),
         }
     }
 
-    /// A line a step, for programs and pagers.
-    async fn in_lines(&mut self, feed: &mut Feed, out: &mut Out) -> Result<()> {
+    /// Prints one line per step.
+    async fn in_lines(&mut self, mut events: Receiver<Event>, out: &mut Out) -> Result<()> {
         loop {
-            match feed.next().await {
-                News::End => return Ok(()),
-                News::Listening => feed.ask_list(),
-                News::Trouble(why) => out.warning(&why),
-                News::Listed(runs) => self.board.list(runs, now_ms(), client::time_ms),
-                News::Step(told) => {
-                    if !self.board.hear(&told, now_ms()) {
-                        feed.ask_list();
-                    }
-                    out.result(&self.plain_line(&told))?;
+            match events.recv().await.unwrap_or(Event::Stopped) {
+                Event::Stopped => return Ok(()),
+                Event::Failed(error) => out.warning(&error),
+                Event::Runs(runs) => self.runs.merge(runs, now_ms()),
+                Event::Step(step) => {
+                    let key = (step.org_id.clone(), step.run_id.clone());
+                    self.is_stale = self.runs.find(&key).is_none();
+                    self.refresh();
+                    out.result(&self.plain_line(&step))?;
                     out.finish()?;
                 }
-                News::Key(_) | News::Resized | News::Strip { .. } | News::Detail(_) => {}
+                Event::Subscribed => self.refresh(),
+                Event::Refreshed => self.is_refreshing = false,
+                Event::Key(_) | Event::Resized | Event::Scores(..) | Event::Detail(_) => {}
             }
         }
     }
 
-    fn plain_line(&self, told: &Told) -> String {
-        let run = self.board.find(&told.org_id, &told.run_id).map(|run| &run.listed);
+    fn plain_line(&self, step: &RunStep) -> String {
+        let key = (step.org_id.clone(), step.run_id.clone());
+        let run = self.runs.find(&key).map(|run| &run.summary);
         let name = |text: Option<&String>| {
             text.filter(|text| !text.is_empty()).map_or("-".to_owned(), |text| short(text, 40))
         };
-        let fired = match told.fired.as_slice() {
+        let fired = match step.fired.as_slice() {
             [] => String::new(),
             fired => format!("  {YELLOW}fired: {}{YELLOW:#}", short(&fired.join(", "), 160)),
         };
         format!(
             "{}  {}  {}  step {}  {:.2}{fired}\n",
-            short(&told.run_id, 80),
+            short(&step.run_id, 80),
             name(run.map(|run| &run.agent_name)),
             name(run.map(|run| &run.model)),
-            told.step_index,
-            told.total_score,
+            step.index,
+            step.total_score,
         )
     }
 }

@@ -1,14 +1,21 @@
-//! The screen as it is drawn, from the answers and events of a server.
+//! Screens drawn from responses and events of a server.
 
 use anstream::adapter::strip_str;
 use serde_json::json;
+
+use rb_runtime::clock::parse_rfc3339;
 
 use super::*;
 
 const NOW: &str = "2026-11-16T12:00:00.000Z";
 
-/// A board of four runs: one that loops, one at rest, one that ended, one that is hostile.
-fn watch() -> Watch<'static> {
+fn empty() -> Watch {
+    let api = Api { url: "http://127.0.0.1:9000".to_owned(), key: None };
+    Watch::new(api, channel(1).0)
+}
+
+/// Returns a view of four runs: a looping one, a silent one, an ended one, and one with hostile texts.
+fn watch() -> Watch {
     let evil = "\u{1b}[2J<script>\u{202e}\r\nx";
     let runs = json!([
         {"run_id": "r-1", "org_id": "o", "agent_name": "coder", "model": "claude-sonnet-4-5", "started_at": "2026-11-16T11:50:00.000Z",
@@ -20,26 +27,27 @@ fn watch() -> Watch<'static> {
         {"run_id": evil, "org_id": "o", "agent_name": evil, "model": evil, "task": evil, "outcome": evil,
          "started_at": "x", "last_seen_at": "x", "step_count": 1, "fires_by_monitor": {evil: 1}},
     ]);
-    let mut watch = Watch::new("http://127.0.0.1:9000");
-    let now_ms = client::time_ms(NOW).unwrap();
-    watch.board.list(serde_json::from_value(runs).unwrap(), now_ms, client::time_ms);
+    let mut watch = empty();
+    let now_ms = parse_rfc3339(NOW).unwrap();
+    watch.runs.merge(serde_json::from_value(runs).unwrap(), now_ms);
     for at in 3..40_u32 {
-        let told = Told {
+        let step = RunStep {
             run_id: "r-1".to_owned(),
             org_id: "o".to_owned(),
-            step_index: u64::from(at),
+            index: u64::from(at),
             total_score: f64::from(at) / 40.0,
             fired: if at > 36 { vec!["streak".to_owned()] } else { vec![] },
+            ..RunStep::default()
         };
-        assert!(watch.board.hear(&told, now_ms));
-        assert!(watch.board.hear(&told, now_ms), "told again");
+        watch.runs.add(&step, now_ms);
+        watch.runs.add(&step, now_ms); // repeated events have no effect
     }
     watch
 }
 
-/// The screen without its colours, each line between bars.
-fn drawn(watch: &mut Watch<'_>, columns: usize, lines: usize) -> String {
-    let drawn = watch.lines(columns, lines, client::time_ms(NOW).unwrap());
+/// Draws the screen without colours, each line between bars.
+fn drawn(watch: &mut Watch, columns: usize, lines: usize) -> String {
+    let drawn = watch.lines(columns, lines, parse_rfc3339(NOW).unwrap());
     assert!(drawn.len() <= lines, "{} lines", drawn.len());
     let mut text = String::new();
     for line in drawn {
@@ -62,9 +70,9 @@ fn every_run_has_a_line() {
 #[test]
 fn only_the_runs_in_which_something_fired() {
     let mut watch = watch();
-    watch.board.only_fired = true;
-    watch.board.move_by(1);
-    watch.trouble = Some("the server is gone\u{1b}[31m; looking for it".to_owned());
+    watch.runs.is_fired_only = true;
+    watch.move_by(1);
+    watch.error = Some("connection closed\u{1b}[31m; reconnecting".to_owned());
     insta::assert_snapshot!(drawn(&mut watch, 120, 8));
 }
 
@@ -82,10 +90,9 @@ fn a_run_in_full() {
     detail["steps"][28]["fired"] = json!(["streak"]);
     detail["steps"][28]["evidence"] = json!([{"monitor": "streak", "text": "The same command five times.", "score": 0.9, "steps": [1]}]);
     detail["steps"][28]["intervention_texts"] = json!(["Look again."]);
-    let detail: Detail = serde_json::from_value(detail).unwrap();
+    let detail: RunDetail = serde_json::from_value(detail).unwrap();
     let mut watch = watch();
-    let open = Open { org: "o".to_owned(), run_id: "r-1".to_owned(), ..Open::default() };
-    watch.open = Some(Open { detail: Some(detail), ..open });
+    watch.open = Some(OpenRun { detail, ..OpenRun::default() });
     let newest = drawn(&mut watch, 100, 12);
     watch.move_by(-5);
     insta::assert_snapshot!(format!("{newest}\n{}", drawn(&mut watch, 100, 12)));
@@ -97,18 +104,19 @@ fn a_small_terminal_is_no_trouble() {
     for (columns, lines) in [(0, 0), (1, 1), (20, 3), (5, 200)] {
         drawn(&mut watch, columns, lines);
     }
-    let mut nothing = Watch::new("http://127.0.0.1:9000");
+    let mut nothing = empty();
     assert!(drawn(&mut nothing, 100, 10).contains("no run yet"));
 }
 
 #[test]
 fn a_step_is_a_plain_line() {
-    let mut told = Told { org_id: "o".to_owned(), run_id: "r-1".to_owned(), ..Told::default() };
+    let mut step =
+        RunStep { org_id: "o".to_owned(), run_id: "r-1".to_owned(), ..RunStep::default() };
     let watch = watch();
-    let line = strip_str(&watch.plain_line(&told)).to_string();
+    let line = strip_str(&watch.plain_line(&step)).to_string();
     assert_eq!(line, "r-1  coder  claude-sonnet-4-5  step 0  0.00\n");
-    told.run_id = "\u{1b}[2J\n".to_owned();
-    told.fired = vec!["\u{202e}".to_owned()];
-    let line = strip_str(&watch.plain_line(&told)).to_string();
+    step.run_id = "\u{1b}[2J\n".to_owned();
+    step.fired = vec!["\u{202e}".to_owned()];
+    let line = strip_str(&watch.plain_line(&step)).to_string();
     assert_eq!(line, "\\u{1b}[2J\\n  -  -  step 0  0.00  fired: \\u{202e}\n");
 }
