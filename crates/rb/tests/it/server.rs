@@ -57,3 +57,14 @@ impl Drop for Server {
         drop(self.child.wait());
     }
 }
+
+#[test]
+fn every_environment_variable_is_documented() {
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+    let pages = ["server.md", "gateway.md"].map(|page| format!("{docs}/{page}"));
+    let text = pages.map(|page| std::fs::read_to_string(page).expect("a page")).concat();
+    for variable in &rb_server::config::VARIABLES {
+        let name = format!("`{}`", variable.name);
+        assert!(text.contains(&name), "{name} is missing in docs/server.md and docs/gateway.md");
+    }
+}
