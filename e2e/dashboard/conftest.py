@@ -1,4 +1,4 @@
-"""Debian's Chromium, and servers with believable runs in them. `RB_CHROMIUM` names another browser."""
+"""Debian's Chromium and servers with sample runs. `RB_CHROMIUM` selects another browser."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEY = "operators-key-for-the-pages"
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """An open server on this machine."""
+    """A server without keys."""
     server = Server(tmp_path_factory.mktemp("open") / "data", MAX_BODY_BYTES="30000000").start()
     seed.fill(server)
     yield server
@@ -26,7 +26,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that needs a key."""
+    """A server that requires a key."""
     server = Server(tmp_path_factory.mktemp("closed") / "data", REASONBLOCKS_KEYS=KEY).start()
     yield server
     server.stop()
@@ -42,7 +42,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    """A page whose console must stay silent."""
+    """A page that must not write to the console."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     page.set_default_timeout(5_000)

@@ -1,4 +1,4 @@
-"""Writes the pictures of the pages into `docs/pictures/`: `cargo xtask pictures`."""
+"""Writes screenshots of the pages to `docs/pictures/` (`cargo xtask pictures`)."""
 
 from __future__ import annotations
 

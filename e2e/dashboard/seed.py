@@ -1,4 +1,4 @@
-"""Fills a server with runs that look like those of real agents: some go well, some loop, some claim what is not so."""
+"""Fills a server with realistic runs: some succeed, some loop, some make false claims."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ TASKS = [
 ]
 
 
-def good(dice: random.Random) -> list[dict[str, Any]]:
-    """Reads, changes, checks."""
-    names = dice.sample(["orders", "billing", "session", "export", "client", "search"], 3)
+def good(rng: random.Random) -> list[dict[str, Any]]:
+    """Steps that read, edit and test."""
+    names = rng.sample(["orders", "billing", "session", "export", "client", "search"], 3)
     steps = [
         (
             "I read the code that the report points to.",
@@ -56,9 +56,9 @@ def good(dice: random.Random) -> list[dict[str, Any]]:
     return [dict(thought=t, action=a, action_input=i, observation=o) for t, a, i, o in steps]
 
 
-def loops(dice: random.Random) -> list[dict[str, Any]]:
-    """Looks for the same thing again and again, then gives up on checking."""
-    word = dice.choice(["timeout", "encoding", "retry", "cursor"])
+def loops(rng: random.Random) -> list[dict[str, Any]]:
+    """Steps that repeat a search, then finish without a check."""
+    word = rng.choice(["timeout", "encoding", "retry", "cursor"])
     asked = [word, f"{word} setting", f"{word} config", f"{word} default", f"set {word}", f"where is {word}"]
     steps = [
         dict(
@@ -67,9 +67,9 @@ def loops(dice: random.Random) -> list[dict[str, Any]]:
             action_input={"query": query},
             observation="No results found.",
         )
-        for query in asked[: dice.randint(4, 6)]
+        for query in asked[: rng.randint(4, 6)]
     ]
-    for turn in range(dice.randint(2, 4)):
+    for turn in range(rng.randint(2, 4)):
         old, new = ("30", "60") if turn % 2 == 0 else ("60", "30")
         steps.append(
             dict(
@@ -92,33 +92,33 @@ def loops(dice: random.Random) -> list[dict[str, Any]]:
     return steps
 
 
-def tell(
-    server: Server, run_id: str, steps: list[dict[str, Any]], dice: random.Random, first: int = 0, **about: Any
+def report(
+    server: Server, run_id: str, steps: list[dict[str, Any]], rng: random.Random, first: int = 0, **about: Any
 ) -> None:
-    """A run as telemetry tells it."""
+    """Posts a run through the telemetry routes."""
     server.post("/monitor/runs", run_id=run_id, **about)
     for at, step in enumerate(steps, first):
-        used = dice.randint(1_800, 9_000)
+        used = rng.randint(1_800, 9_000)
         server.post(f"/monitor/runs/{run_id}/steps", step_index=at, input_tokens=used, output_tokens=used // 12, **step)
 
 
-def walk(server: Server, run_id: str, steps: list[dict[str, Any]], dice: random.Random, **about: Any) -> None:
-    """A run that asks before each call, and is steered."""
+def walk(server: Server, run_id: str, steps: list[dict[str, Any]], rng: random.Random, **about: Any) -> None:
+    """Posts a run through the walk route, which steers it."""
     server.post("/monitor/runs", run_id=run_id, **about)
     server.post(f"/monitor/runs/{run_id}/walk", step_index=0)
     for at, step in enumerate(steps, 1):
-        used = dice.randint(1_800, 9_000)
+        used = rng.randint(1_800, 9_000)
         server.post(f"/monitor/runs/{run_id}/walk", step_index=at, input_tokens=used, output_tokens=used // 12, **step)
 
 
-def samples(server: Server, dice: random.Random) -> None:
+def samples(server: Server, rng: random.Random) -> None:
     for line in SAMPLE.read_text().splitlines():
         run = json.loads(line)
-        tell(
+        report(
             server,
             run["run_id"],
             run["steps"],
-            dice,
+            rng,
             task=run.get("task", ""),
             agent_name="fixer",
             model=MODELS[0],
@@ -128,10 +128,10 @@ def samples(server: Server, dice: random.Random) -> None:
             server.post(f"/monitor/runs/{run['run_id']}/finish", outcome=run["outcome"])
 
 
-def runs(server: Server, dice: random.Random, count: int) -> None:
+def runs(server: Server, rng: random.Random, count: int) -> None:
     for at in range(count):
-        is_good = dice.random() < 0.62
-        run_id = f"{dice.choice(['fix', 'task', 'job'])}-{4100 + at}"
+        is_good = rng.random() < 0.62
+        run_id = f"{rng.choice(['fix', 'task', 'job'])}-{4100 + at}"
         about = dict(
             task=TASKS[at % len(TASKS)],
             agent_name=AGENTS[at % 3],
@@ -139,21 +139,21 @@ def runs(server: Server, dice: random.Random, count: int) -> None:
             framework="langchain",
             codebase_id="acme/shop",
         )
-        (walk if at % 2 else tell)(server, run_id, (good if is_good else loops)(dice), dice, **about)
-        outcome = "success" if is_good and dice.random() < 0.9 else "failure: tests fail"
+        (walk if at % 2 else tell)(server, run_id, (good if is_good else loops)(rng), rng, **about)
+        outcome = "success" if is_good and rng.random() < 0.9 else "failure: tests fail"
         server.post(f"/monitor/runs/{run_id}/finish", outcome=outcome)
 
 
-def experiment(server: Server, dice: random.Random, name: str, each: int) -> None:
+def experiment(server: Server, rng: random.Random, name: str, each: int) -> None:
     for arm, share in [("on", 0.76), ("off", 0.52)]:
         for at in range(each):
-            is_good = dice.random() < share
+            is_good = rng.random() < share
             run_id = f"{name}-{arm}-{at:02}"
-            tell(
+            report(
                 server,
                 run_id,
-                (good if is_good else loops)(dice),
-                dice,
+                (good if is_good else loops)(rng),
+                rng,
                 task=TASKS[at % len(TASKS)],
                 agent_name="fixer",
                 model=MODELS[1],
@@ -192,13 +192,13 @@ def rest(server: Server) -> None:
     )
 
 
-def live(server: Server, dice: random.Random) -> str:
-    """A run that is going on."""
+def live(server: Server, rng: random.Random) -> str:
+    """Posts an unfinished run."""
     walk(
         server,
         "live-now",
-        loops(dice)[:5],
-        dice,
+        loops(rng)[:5],
+        rng,
         task="Make the flaky checkout test pass reliably.",
         agent_name="fixer",
         model=MODELS[0],
@@ -207,20 +207,20 @@ def live(server: Server, dice: random.Random) -> str:
 
 
 def fill(server: Server, count: int = 12, each: int = 12) -> None:
-    dice = random.Random(7)
-    samples(server, dice)
-    experiment(server, dice, "steering-autumn", each)
-    runs(server, dice, count)
+    rng = random.Random(7)
+    samples(server, rng)
+    experiment(server, rng, "steering-autumn", each)
+    runs(server, rng, count)
     rest(server)
-    live(server, dice)
+    live(server, rng)
 
 
 def age(database: Path, days: int) -> None:
-    """Spreads the runs over days. Only while no server is running: it writes past the store."""
-    dice = random.Random(11)
+    """Spreads the runs over several days. Writes to the database directly, so the server must be stopped."""
+    rng = random.Random(11)
     with sqlite3.connect(database) as connection:
         for (run,) in connection.execute("SELECT id FROM runs WHERE finished_ms IS NOT NULL ORDER BY id").fetchall():
-            by = int(dice.random() ** 1.6 * days * DAY_MS)
+            by = int(rng.random() ** 1.6 * days * DAY_MS)
             for table, name in [("runs", "id"), ("fired_runs", "run"), ("pattern_runs", "run")]:
                 connection.execute(f"UPDATE {table} SET started_ms = started_ms - ? WHERE {name} = ?", (by, run))
             connection.execute(

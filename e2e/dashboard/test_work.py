@@ -1,4 +1,4 @@
-"""What people do on the pages: watch a run live, steer it, edit the library, sign in."""
+"""Workflows on the pages: watch a live run, send a message, edit the library, sign in."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ def test_a_new_run_appears_in_the_list_by_itself(server: Server, page: Page) -> 
     expect(page.locator("table.runs")).to_contain_text("newcomer", timeout=3_000)
 
 
-def test_a_run_is_steered_by_hand_through_the_walk(server: Server, page: Page) -> None:
+def test_an_operator_message_is_delivered_through_the_walk(server: Server, page: Page) -> None:
     server.post("/monitor/runs/steered/walk", step_index=0, task="Repair the parser.")
     page.goto(server.url + "/ui/run?id=steered")
     page.locator("textarea[name=text]").fill("The lexer changed yesterday; look there first.")
     page.get_by_role("button", name="Say it").click()
     expect(page.locator("[data-part=waiting]")).to_contain_text("look there first")
-    told = server.post(
+    reply = server.post(
         "/monitor/runs/steered/walk",
         step_index=1,
         thought="I read the parser.",
         action="read_file",
         observation="fn parse()",
     )
-    assert told["decision"] == "steer" and told["sources"][0] == "hand"
-    assert "A person who is watching this run says: The lexer changed yesterday" in told["guidance"]
+    assert reply["decision"] == "steer" and reply["sources"][0] == "hand"
+    assert "A person who is watching this run says: The lexer changed yesterday" in reply["guidance"]
     expect(page.locator("[data-part=waiting]")).not_to_contain_text("look there first")
     expect(page.locator("details.step").last).to_contain_text("guidance given")
     page.locator("details.step > summary").last.click()
@@ -61,13 +61,13 @@ def test_a_run_is_steered_by_hand_through_the_walk(server: Server, page: Page) -
 
 
 class Provider(http.server.BaseHTTPRequestHandler):
-    """Answers as Anthropic does, and remembers what it was asked."""
+    """A provider with Anthropic's format that records its requests."""
 
-    asked: list[str] = []
+    requests: list[str] = []
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"])).decode()
-        self.asked.append(body)
+        self.requests.append(body)
         answer = json.dumps(
             {
                 "id": "msg_1",
@@ -91,14 +91,14 @@ class Provider(http.server.BaseHTTPRequestHandler):
 
 
 def stored(server: Server, run_id: str) -> None:
-    """Waits until what the gateway saw is stored."""
+    """Waits until the gateway has stored the run."""
     deadline = time.monotonic() + 5
     while not any(run["run_id"] == run_id for run in server.ask("GET", "/v1/monitor/runs")):
         assert time.monotonic() < deadline, "the run was not stored"
         time.sleep(0.02)
 
 
-def test_a_run_behind_the_gateway_is_steered_and_the_words_stay(tmp_path: Path, browser: Browser) -> None:
+def test_a_message_to_a_gateway_run_is_sent_and_stays_in_the_conversation(tmp_path: Path, browser: Browser) -> None:
     provider = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Provider)
     threading.Thread(target=provider.serve_forever, daemon=True).start()
     upstream = f"http://127.0.0.1:{provider.server_address[1]}"
@@ -116,7 +116,7 @@ def test_a_run_behind_the_gateway_is_steered_and_the_words_stay(tmp_path: Path, 
             request.add_header(name, value)
         body = {"model": "claude-sonnet-4-5", "max_tokens": 100, "messages": messages}
         urllib.request.urlopen(request, json.dumps(body).encode(), timeout=10).close()
-        return Provider.asked[-1]
+        return Provider.requests[-1]
 
     def turn(at: int) -> None:
         messages.append(
@@ -187,7 +187,7 @@ def test_weights_are_tried_on_stored_runs_before_they_are_saved(server: Server, 
     expect(page.get_by_label("semantic_loop")).to_have_value("0.9")
 
 
-def test_an_experiment_says_what_it_shows(server: Server, page: Page) -> None:
+def test_an_experiment_shows_a_verdict(server: Server, page: Page) -> None:
     page.goto(server.url + "/ui/experiments")
     page.get_by_role("link", name="steering-autumn").click()
     expect(page.locator(".verdict")).to_contain_text("points (95 %:")
@@ -195,7 +195,7 @@ def test_an_experiment_says_what_it_shows(server: Server, page: Page) -> None:
     expect(page.get_by_role("heading", name="To be careful about")).to_be_visible()
 
 
-def test_the_link_of_the_start_signs_in_once(closed: Server, browser: Browser) -> None:
+def test_the_start_link_signs_in_once(closed: Server, browser: Browser) -> None:
     link = re.search(r"http://\S+/ui/enter\?link=[0-9a-f]+", closed.printed)
     assert link, closed.printed
     page = browser.new_context().new_page()
@@ -215,7 +215,7 @@ def test_the_link_of_the_start_signs_in_once(closed: Server, browser: Browser) -
         one.context.close()
 
 
-def test_a_key_made_here_is_shown_once_and_can_be_revoked(closed: Server, browser: Browser) -> None:
+def test_a_created_key_is_shown_once_and_can_be_revoked(closed: Server, browser: Browser) -> None:
     page = browser.new_context().new_page()
     page.goto(closed.url)
     page.get_by_label("Key").fill(KEY)

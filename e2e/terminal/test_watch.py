@@ -1,4 +1,4 @@
-"""`rb watch` on a real terminal: what is drawn, and that the terminal is given back. `RB_BIN` names the program."""
+"""`rb watch` on a pseudo-terminal: drawing, keys and restoring the terminal. `RB_BIN` is the path of the binary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from rb_server import Server
 
 KEY = "e2e-key"
-WITHIN_S = 20
+TIMEOUT_S = 20
 RUN = "runs/with a slash"
 
 ENTERED, LEFT, SHOWN, WRAPS = b"\x1b[?1049h", b"\x1b[?1049l", b"\x1b[?25h", b"\x1b[?7h"
@@ -33,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 class Screen:
-    """The program on a terminal of its own."""
+    """A process on a pseudo-terminal."""
 
     def __init__(self, server: Server) -> None:
         self.pid, self.terminal = pty.fork()
@@ -43,8 +43,8 @@ class Screen:
         fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 120, 0, 0))
 
     def until(self, wanted: bytes) -> bytes:
-        """Everything that was drawn until this was."""
-        drawn, deadline = b"", time.monotonic() + WITHIN_S
+        """Returns the output up to and including the wanted bytes."""
+        drawn, deadline = b"", time.monotonic() + TIMEOUT_S
         while wanted not in drawn:
             assert time.monotonic() < deadline, (wanted, drawn)
             if select.select([self.terminal], [], [], 0.1)[0]:
@@ -68,7 +68,7 @@ def by_signal(screen: Screen) -> None:
 
 
 @pytest.mark.parametrize("end", [by_key, by_interrupt, by_signal])
-def test_runs_are_drawn_and_the_terminal_is_given_back(server: Server, end: Any) -> None:
+def test_runs_are_drawn_and_the_terminal_is_restored(server: Server, end: Any) -> None:
     screen = Screen(server)
     drawn = screen.until(b"coder")
     assert ENTERED in drawn and b"coder\x1b[2J" not in drawn
@@ -80,6 +80,6 @@ def test_runs_are_drawn_and_the_terminal_is_given_back(server: Server, end: Any)
     screen.until(b"Let me run it again.")
     end(screen)
     left = screen.until(LEFT)
-    assert SHOWN in left and WRAPS in left, "the cursor and the wrapping of lines are back"
+    assert SHOWN in left and WRAPS in left, "the cursor and line wrapping are restored"
     _, status = os.waitpid(screen.pid, 0)
     assert os.waitstatus_to_exitcode(status) == 0

@@ -1,4 +1,4 @@
-//! One importer, the one that the binary is named after, with anything.
+//! Arbitrary bytes for the importer with the name of the binary.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,10 +7,10 @@ use rb_wire::transcripts::IMPORTERS;
 
 fuzz_target!(|bytes: &[u8]| {
     let importer = IMPORTERS.iter().find(|importer| importer.id == env!("CARGO_BIN_NAME"));
-    let Some(importer) = importer else { panic!("no importer is called like this target") };
-    let (runs, complaints) = (importer.parse)(bytes);
-    for complaint in complaints {
-        assert!(complaint.line > 0 && !complaint.to_string().is_empty());
+    let Some(importer) = importer else { panic!("no importer has the name of this target") };
+    let (runs, diagnostics) = (importer.parse)(bytes);
+    for diagnostic in diagnostics {
+        assert!(diagnostic.line > 0 && !diagnostic.to_string().is_empty());
     }
     for run in runs {
         for step in &run.steps {

@@ -1,4 +1,4 @@
-//! An export of spans as it comes over HTTP, in both forms, with anything in it: what is read makes runs.
+//! Arbitrary bytes as an OTLP export, in protobuf and JSON; accepted spans become runs.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
     for encoding in [Encoding::Protobuf, Encoding::Json] {
         let Ok(read) = otlp::spans(bytes, encoding) else { continue };
         let document = otlp::document(read.spans.iter().map(|span| span.json.as_str()));
-        // What was read once is read again as it is.
+        // Re-reading the converted spans gives the same result.
         let again = otlp::spans(document.as_bytes(), Encoding::Json);
         assert_eq!(again.map(|again| again.spans), Ok(read.spans));
         for run in (importer.parse)(document.as_bytes()).0 {

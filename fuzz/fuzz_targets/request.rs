@@ -1,7 +1,7 @@
-//! Any bytes as a request.
+//! Arbitrary bytes as a request.
 #![no_main]
 
-#[expect(dead_code, reason = "each target tries one law")]
+#[expect(dead_code, reason = "each target uses one property")]
 #[path = "../../crates/rb-wire/tests/it/laws.rs"]
 mod laws;
 

@@ -1,4 +1,4 @@
-//! How a file is recognised, with anything.
+//! Arbitrary bytes for the format detection.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
