@@ -73,6 +73,7 @@ pub fn from_store<'a>(
         place: Cow::Borrowed(""),
         task: Cow::Borrowed(&run.task),
         outcome: run.outcome.as_deref().map(Cow::Borrowed),
+        is_running: false,
         agent: Cow::Borrowed(&run.agent_name),
         model: Cow::Borrowed(&run.model),
         started_ms: Some(run.started_ms),

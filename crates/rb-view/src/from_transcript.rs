@@ -41,6 +41,7 @@ pub fn from_transcript<'a>(
         place: Cow::Borrowed(file),
         task: Cow::Borrowed(task),
         outcome: run.outcome.as_deref().map(Cow::Borrowed),
+        is_running: false,
         agent: Cow::Borrowed(run.agent.as_deref().unwrap_or_default()),
         model: Cow::Borrowed(run.model.as_deref().unwrap_or_default()),
         started_ms: run.started_ms.and_then(|ms| i64::try_from(ms).ok()),

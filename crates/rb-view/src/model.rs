@@ -12,6 +12,8 @@ pub struct RunView<'a> {
     pub place: Cow<'a, str>,
     pub task: Cow<'a, str>,
     pub outcome: Option<Cow<'a, str>>,
+    /// Without an outcome and recently active.
+    pub is_running: bool,
     pub agent: Cow<'a, str>,
     pub model: Cow<'a, str>,
     pub started_ms: Option<i64>,

@@ -25,7 +25,7 @@ pub fn outcome(outcome: Option<&str>) -> Markup {
         OutcomeClass::Other => "plain",
         OutcomeClass::Unfinished => "open",
     };
-    html! { span class={ "outcome " (class) } { (EscapedText(outcome.unwrap_or("no outcome"), 60)) } }
+    html! { span class={ "outcome " (class) } { (EscapedText(outcome.unwrap_or("unknown"), 60)) } }
 }
 
 /// Renders a run as a part of a page. `scope` prefixes its anchors, so that a page can have several runs.
@@ -50,7 +50,10 @@ pub fn run_with(view: &RunView<'_>, scope: &str, between: &Markup) -> Markup {
                     }
                 }
                 h1 { (EscapedText(&title(view), 91)) }
-                p { (outcome(view.outcome.as_deref())) }
+                p {
+                    @if view.is_running { span.outcome.running { "running" } }
+                    @else { (outcome(view.outcome.as_deref())) }
+                }
                 (facts(view))
             }
             (task(view))

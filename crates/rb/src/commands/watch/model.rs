@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use rb_runtime::clock::parse_rfc3339;
-use rb_store::{OutcomeClass, RUN_IDLE_TIMEOUT_MS};
+use rb_store::{RUN_IDLE_TIMEOUT_MS, run_status};
 
 use crate::api::{RunStep, RunSummary};
 
@@ -25,13 +25,6 @@ pub(super) struct Run {
     newest_step: Option<u64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Status {
-    Running,
-    Silent,
-    Ended(OutcomeClass),
-}
-
 impl Run {
     pub(super) fn key(&self) -> RunKey {
         (self.summary.org_id.clone(), self.summary.run_id.clone())
@@ -41,12 +34,12 @@ impl Run {
         self.summary.org_id == *org && self.summary.run_id == *run_id
     }
 
-    pub(super) fn status(&self, now_ms: i64) -> Status {
-        match self.summary.outcome.as_deref() {
-            Some(outcome) => Status::Ended(OutcomeClass::of(Some(outcome))),
-            None if now_ms - self.last_seen_ms > RUN_IDLE_TIMEOUT_MS => Status::Silent,
-            None => Status::Running,
-        }
+    pub(super) fn status(&self, now_ms: i64) -> &str {
+        run_status(self.summary.outcome.as_deref(), self.last_seen_ms, now_ms)
+    }
+
+    pub(super) fn is_running(&self, now_ms: i64) -> bool {
+        self.summary.outcome.is_none() && now_ms - self.last_seen_ms <= RUN_IDLE_TIMEOUT_MS
     }
 
     pub(super) fn lacks_scores(&self) -> bool {
@@ -146,10 +139,10 @@ impl Runs {
 
     fn sort(&mut self, now_ms: i64) {
         self.all.sort_by(|a, b| {
-            let rank = |run: &Run| run.status(now_ms) != Status::Running;
             let newest_first = || b.summary.started_at.cmp(&a.summary.started_at);
             let by_id = || a.summary.run_id.cmp(&b.summary.run_id);
-            rank(a).cmp(&rank(b)).then_with(newest_first).then_with(by_id)
+            let running_first = b.is_running(now_ms).cmp(&a.is_running(now_ms));
+            running_first.then_with(newest_first).then_with(by_id)
         });
         self.all.truncate(MAX_RUNS);
     }

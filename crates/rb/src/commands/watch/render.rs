@@ -1,9 +1,10 @@
 //! Screens as lines of text.
 
 use anstyle::Style;
-use rb_store::{Health, OutcomeClass};
+use rb_runtime::clock::parse_rfc3339;
+use rb_store::{Health, OutcomeClass, run_status};
 
-use super::model::{MAX_SCORES, Run, Runs, Status};
+use super::model::{MAX_SCORES, Run, Runs};
 use crate::api::{RunDetail, RunStep};
 use crate::ui::{BOLD, DIM, GREEN, RED, YELLOW, bar, counted, escape_control, fitted, grouped};
 
@@ -48,10 +49,10 @@ impl Frame<'_> {
 /// Renders one row per run.
 pub(super) fn list(runs: &Runs, frame: &Frame<'_>) -> Vec<String> {
     let shown = runs.shown().count();
-    let running = runs.shown().filter(|run| run.status(frame.now_ms) == Status::Running).count();
+    let running = runs.shown().filter(|run| run.is_running(frame.now_ms)).count();
     let names = format!(
         "  {:<NAME_COLUMNS$} {:<NAME_COLUMNS$} {:>6} {:<STATUS_COLUMNS$} {:<MAX_SCORES$} {:>9}  fired",
-        "agent", "model", "steps", "state", "scores", "cost"
+        "agent", "model", "steps", "status", "scores", "cost"
     );
     let title = format!("{}, {running} running", counted(shown, "run"));
     let mut lines = vec![frame.heading(&title), frame.styled(DIM, &names, 0)];
@@ -75,13 +76,12 @@ pub(super) fn list(runs: &Runs, frame: &Frame<'_>) -> Vec<String> {
 fn row(run: &Run, is_selected: bool, frame: &Frame<'_>) -> String {
     let summary = &run.summary;
     let (mark, selected) = if is_selected { ("▸", SELECTED) } else { (" ", Style::new()) };
-    let outcome = summary.outcome.as_deref().unwrap_or_default();
-    let (style, status) = match run.status(frame.now_ms) {
-        Status::Running => (BOLD, "running"),
-        Status::Silent => (DIM, "silent"),
-        Status::Ended(OutcomeClass::Success) => (GREEN, outcome),
-        Status::Ended(OutcomeClass::Failure) => (RED, outcome),
-        Status::Ended(OutcomeClass::Other | OutcomeClass::Unfinished) => (Style::new(), outcome),
+    let style = match OutcomeClass::of(summary.outcome.as_deref()) {
+        OutcomeClass::Success => GREEN,
+        OutcomeClass::Failure => RED,
+        OutcomeClass::Unfinished if run.is_running(frame.now_ms) => BOLD,
+        OutcomeClass::Unfinished => DIM,
+        OutcomeClass::Other => Style::new(),
     };
     let fires =
         summary.fires_by_monitor.iter().map(|(monitor, steps)| format!("{monitor} {steps}"));
@@ -91,7 +91,7 @@ fn row(run: &Run, is_selected: bool, frame: &Frame<'_>) -> String {
         fitted(&summary.agent_name, NAME_COLUMNS),
         fitted(&summary.model, NAME_COLUMNS),
         grouped(summary.step_count),
-        fitted(status, STATUS_COLUMNS),
+        fitted(run.status(frame.now_ms), STATUS_COLUMNS),
         scores(run),
         format!("${:.4}", summary.cost_usd),
         frame.styled(YELLOW, &fires, FIXED_COLUMNS),
@@ -114,6 +114,7 @@ fn scores(run: &Run) -> String {
 /// Renders a run, `scroll` lines above its end. Limits `scroll` to the height of the text.
 pub(super) fn detail(detail: &RunDetail, scroll: &mut usize, frame: &Frame<'_>) -> Vec<String> {
     let run = &detail.summary;
+    let seen_ms = parse_rfc3339(&run.last_seen_at).unwrap_or_default();
     let guided = match run.injected_steps {
         0 => String::new(),
         steps => format!("  guidance on {}", counted(steps, "step")),
@@ -121,7 +122,7 @@ pub(super) fn detail(detail: &RunDetail, scroll: &mut usize, frame: &Frame<'_>) 
     let about = format!(
         "{}  {}  {}  {} tokens  ${:.4}{guided}",
         run.run_id,
-        run.outcome.as_deref().unwrap_or("not ended"),
+        run_status(run.outcome.as_deref(), seen_ms, frame.now_ms),
         counted(run.step_count, "step"),
         grouped(run.tokens),
         run.cost_usd,

@@ -85,7 +85,7 @@ fn a_run_in_full() {
                    "action": if at == 29 { evil } else { "bash" }, "is_error": at == 28})
         })
         .collect();
-    let mut detail = json!({"run_id": "r-1", "org_id": "o", "agent_name": "coder", "model": "claude-sonnet-4-5", "task": evil,
+    let mut detail = json!({"run_id": "r-1", "org_id": "o", "agent_name": "coder", "model": "claude-sonnet-4-5", "task": evil, "last_seen_at": NOW,
         "step_count": 30, "tokens": 12_345, "cost_usd": 0.5, "injected_steps": 1, "steps": steps});
     detail["steps"][28]["fired"] = json!(["streak"]);
     detail["steps"][28]["evidence"] = json!([{"monitor": "streak", "text": "The same command five times.", "score": 0.9, "steps": [1]}]);
