@@ -95,7 +95,8 @@ impl Api {
                 let _ = event.is_some_and(|event| sender.try_send(event).is_ok());
             };
             let ended =
-                api_client::listen(&self.url, "/v1/monitor/stream", self.key.as_deref(), on_event).await;
+                api_client::listen(&self.url, "/v1/monitor/stream", self.key.as_deref(), on_event)
+                    .await;
             let reason = match ended {
                 Ok(()) => "connection closed; reconnecting".to_owned(),
                 Err(error) => format!("{error}; reconnecting"),
