@@ -49,7 +49,7 @@ pub use rows::{
     ConversationKey, ConversationRow, DayHealth, Evidence, ExperimentRun, FindingRow, Health,
     KeyRow, ModelTokens, MonitorHealth, OperatorMessageRow, OutcomeClass, PatternChange,
     PatternFilter, PatternRow, ProfileRow, RUN_IDLE_TIMEOUT_MS, RunAfter, RunFilter, RunKey,
-    RunRow, Scope, Scores, StepRow, Tokens, UsageDay, run_status,
+    RunRow, Scope, Scores, StepRow, Tokens, UsageDay, is_running, run_status,
 };
 pub use traits::{
     Conversations, Keys, Library, NodeEvents, OperatorMessages, RunLists, Runs, Store,

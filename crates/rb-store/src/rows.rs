@@ -183,7 +183,12 @@ pub const RUN_IDLE_TIMEOUT_MS: i64 = 5 * 60 * 1_000;
 
 /// Returns the status for lists and pages: the outcome, else `running` or, after the idle timeout, `unknown`.
 pub fn run_status(outcome: Option<&str>, seen_ms: i64, now_ms: i64) -> &str {
-    outcome.unwrap_or(if now_ms - seen_ms > RUN_IDLE_TIMEOUT_MS { "unknown" } else { "running" })
+    outcome.unwrap_or(if is_running(outcome, seen_ms, now_ms) { "running" } else { "unknown" })
+}
+
+/// Has no outcome and was active within the idle timeout.
+pub fn is_running(outcome: Option<&str>, seen_ms: i64, now_ms: i64) -> bool {
+    outcome.is_none() && now_ms - seen_ms <= RUN_IDLE_TIMEOUT_MS
 }
 
 /// Filter for a list of runs; empty fields do not filter.

@@ -207,3 +207,16 @@ fn states_on_later_pages_continue_the_run() {
     assert!(!StateReplay::is_needed(page), "stored states need no earlier rows");
     check(page, &[], &states[PAGE..2 * PAGE]);
 }
+
+#[test]
+fn a_run_without_outcome_is_running_or_unknown() {
+    for (outcome, is_running, shown) in [
+        (None, true, "<span class=\"outcome running\">running</span>"),
+        (None, false, "<span class=\"outcome open\">unknown</span>"),
+        (Some("success".into()), false, "<span class=\"outcome good\">success</span>"),
+    ] {
+        let view = RunView { outcome, is_running, ..RunView::default() };
+        let page = run(&view, "").into_string();
+        assert!(page.contains(shown), "{shown} in {page}");
+    }
+}

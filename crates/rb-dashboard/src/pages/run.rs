@@ -7,7 +7,7 @@ use axum::extract::{RawQuery, State};
 use axum::response::sse::{Event, KeepAlive};
 use axum::response::{IntoResponse as _, Response, Sse};
 use maud::{Markup, html};
-use rb_store::{RunRow, StepRow};
+use rb_store::{RunRow, StepRow, is_running};
 use rb_view::StateReplay;
 use serde_json::Value;
 use tokio_stream::StreamExt as _;
@@ -21,6 +21,7 @@ use crate::layout::to;
 use crate::navigation;
 use crate::visitor::Visitor;
 use rb_http::error::{ApiError, ApiResult};
+use rb_runtime::clock::now_ms;
 use rb_runtime::operator_messages::MAX_MESSAGE_CHARS;
 use rb_view::text::{EscapedText, grouped};
 
@@ -46,7 +47,8 @@ async fn draw(dashboard: &DashboardState, visitor: &Visitor, query: &str) -> Api
     let from = asked.unwrap_or_else(|| count.saturating_sub(STEPS_MAX));
     let steps = dashboard.runtime.store.steps(&row.run, from, STEPS_MAX).await?;
     let states = states_before(dashboard, &row, &steps).await?;
-    let view = rb_view::from_store(&row, &steps, states);
+    let mut view = rb_view::from_store(&row, &steps, states);
+    view.is_running = is_running(row.outcome.as_deref(), row.seen_ms, now_ms());
     let is_live = row.finished_ms.is_none();
     let waiting =
         if is_live { dashboard.runtime.messages.pending_texts(&row.run).await } else { Vec::new() };

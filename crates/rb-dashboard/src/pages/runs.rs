@@ -6,7 +6,7 @@ use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use maud::{Markup, html};
 use rb_engine::monitors::ALL;
-use rb_store::{OutcomeClass, RunAfter, RunFilter, RunKey, RunRow};
+use rb_store::{OutcomeClass, RunAfter, RunFilter, RunKey, RunRow, is_running};
 
 use crate::DashboardState;
 use crate::layout;
@@ -18,8 +18,6 @@ use rb_view::{bar, outcome};
 
 const PAGE_RUNS: u32 = 50;
 const DAY_MS: i64 = 86_400_000;
-/// A run that was heard of within this time is shown as running.
-const RUNNING_MS: i64 = 120_000;
 /// So many monitors are named in a row.
 const NAMED_MAX: usize = 3;
 
@@ -200,7 +198,7 @@ pub(crate) fn table(runs: &[RunRow], now_ms: i64) -> Markup {
 
 fn row(run: &RunRow, now_ms: i64) -> Markup {
     let title = if run.task.trim().is_empty() { &run.run.run_id } else { &run.task };
-    let is_running = run.outcome.is_none() && now_ms - run.seen_ms < RUNNING_MS;
+    let is_running = is_running(run.outcome.as_deref(), run.seen_ms, now_ms);
     let mut fired: Vec<_> = run.fired.iter().collect();
     fired.sort_by_key(|(_, steps)| std::cmp::Reverse(**steps));
     let more = fired.len().saturating_sub(NAMED_MAX);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use rb_runtime::clock::parse_rfc3339;
-use rb_store::{RUN_IDLE_TIMEOUT_MS, run_status};
+use rb_store::{is_running, run_status};
 
 use crate::api::{RunStep, RunSummary};
 
@@ -39,7 +39,7 @@ impl Run {
     }
 
     pub(super) fn is_running(&self, now_ms: i64) -> bool {
-        self.summary.outcome.is_none() && now_ms - self.last_seen_ms <= RUN_IDLE_TIMEOUT_MS
+        is_running(self.summary.outcome.as_deref(), self.last_seen_ms, now_ms)
     }
 
     pub(super) fn lacks_scores(&self) -> bool {
