@@ -103,6 +103,11 @@ impl Caller {
         Scope { org: chosen(&self.org, org), project: chosen(&self.project, project) }
     }
 
+    /// Returns `true` if the key may access the runs of a project in its organisation.
+    pub fn may_access(&self, project: &str) -> bool {
+        self.project.as_ref().is_none_or(|own| **own == *project)
+    }
+
     /// Organisation and project of new rows.
     pub fn org_and_project(&self, org: Option<&str>, project: Option<&str>) -> (String, String) {
         let Scope { org, project } = self.scope(org, project);

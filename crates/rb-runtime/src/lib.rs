@@ -42,6 +42,8 @@ pub mod retrieval;
 pub mod runs;
 /// Metrics and events of steps.
 pub mod telemetry;
+/// Queue of changes for the store.
+pub mod write_queue;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,7 +65,8 @@ use retrieval::findings_index::FindingsIndex;
 use retrieval::lookup::GuidanceLookup;
 use retrieval::quota::GuidanceQuota;
 use retrieval::{Gates, PatternRetriever, embedding, starter};
-use runs::{LiveRuns, RunLoader, RunOwnerCache, TraceCache};
+use runs::{LiveRuns, RunDependencies, RunLoader, RunService, TraceCache};
+use write_queue::WriteQueue;
 
 /// Settings of the services.
 #[derive(Debug, Clone)]
@@ -84,20 +87,20 @@ pub struct RuntimeConfig {
 pub struct Runtime {
     pub store: Arc<dyn Store>,
     pub keys: Keys,
-    pub metrics: Metrics,
+    pub metrics: Arc<Metrics>,
     pub events: Arc<Events>,
-    pub prices: Prices,
+    pub prices: Arc<Prices>,
     pub profiles: Arc<Profiles>,
     pub profile_library: ProfileLibrary,
     /// Embedder of the monitors.
     pub embedder: Arc<dyn Embedder>,
-    pub live_runs: LiveRuns,
-    pub run_loader: RunLoader,
-    pub run_owners: RunOwnerCache,
+    pub runs: RunService,
+    /// Changes that no request waits for.
+    pub write_queue: WriteQueue,
     pub trace_cache: TraceCache,
     pub patterns: Arc<PatternRetriever>,
     pub pattern_library: PatternLibrary,
-    pub guidance: GuidanceLookup,
+    pub guidance: Arc<GuidanceLookup>,
     pub findings: FindingsIndex,
     pub messages: Arc<OperatorMessages>,
     pub otlp_traces: TraceBuffer,
@@ -119,42 +122,56 @@ impl Runtime {
         let backend = EmbeddingBackend::open(&config.embedding)?;
         let embedder =
             backend.as_ref().map_or_else(embedding::builtin, EmbeddingBackend::monitor_embedder);
-        let metrics = Metrics::new();
+        let metrics = Arc::new(Metrics::new());
         let patterns = PatternRetriever::new(Arc::clone(&store), config.gates, backend);
         patterns.preload();
         let keys = Keys::new(&config.static_keys, config.is_loopback);
         let _ = keys.is_open(&*store).await; // fills the cache, which answers while the store is unavailable
         let profiles = Arc::new(Profiles::default());
-        let run_loader = RunLoader::new(
-            Arc::clone(&store),
-            Arc::clone(&profiles),
-            Arc::clone(&embedder),
-            metrics.replays.clone(),
-        );
-        let guidance = GuidanceLookup::new(
+        let guidance = Arc::new(GuidanceLookup::new(
             Arc::clone(&store),
             Arc::clone(&patterns),
             GuidanceQuota::new(config.intervention_cap),
             metrics.failed_open.clone(),
-        );
-        Ok(Self {
-            keys,
+        ));
+        let write_queue = WriteQueue::start(Arc::clone(&store), metrics.telemetry_dropped.clone());
+        let events = Arc::new(Events::new());
+        let messages = Arc::new(OperatorMessages::new(Arc::clone(&store)).await);
+        let prices = Arc::new(Prices::new(config.prices));
+        let runs = RunService::new(RunDependencies {
+            store: Arc::clone(&store),
+            loader: RunLoader::new(
+                Arc::clone(&store),
+                Arc::clone(&profiles),
+                Arc::clone(&embedder),
+                metrics.replays.clone(),
+            ),
+            guidance: Arc::clone(&guidance),
+            patterns: Arc::clone(&patterns),
+            messages: Arc::clone(&messages),
+            metrics: Arc::clone(&metrics),
+            events: Arc::clone(&events),
+            prices: Arc::clone(&prices),
+            queue: write_queue.clone(),
             live_runs: LiveRuns::new(
                 config.live_runs_max,
                 config.live_idle,
                 metrics.live_runs.clone(),
             ),
-            run_loader,
-            run_owners: RunOwnerCache::default(),
+        });
+        Ok(Self {
+            keys,
+            runs,
+            write_queue,
             trace_cache: TraceCache::new(config.live_runs_max),
-            messages: Arc::new(OperatorMessages::new(Arc::clone(&store)).await),
+            messages,
             pattern_library: PatternLibrary::new(Arc::clone(&store), Arc::clone(&patterns)),
             patterns,
             guidance,
             embedder,
             metrics,
-            events: Arc::new(Events::new()),
-            prices: Prices::new(config.prices),
+            events,
+            prices,
             profile_library: ProfileLibrary::new(Arc::clone(&store), Arc::clone(&profiles)),
             profiles,
             findings: FindingsIndex::default(),

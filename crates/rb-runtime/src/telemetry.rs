@@ -13,42 +13,55 @@ use crate::metrics::{InjectionLabels, Metrics, MonitorLabels};
 /// A complete step was stored.
 pub struct StepStored<'a> {
     pub row: &'a StepRow,
-    pub project: &'a str,
+    /// Row that was replaced. What it had is not counted again.
+    pub before: Option<&'a StepRow>,
 }
 
 impl StepStored<'_> {
     pub fn emit(self, metrics: &Metrics, events: &Events) {
-        StepCharged { usd: self.row.cost_usd }.emit(metrics);
-        GuidanceInjected { sources: &self.row.injection_sources }.emit(metrics);
-        StepAssessed { row: self.row, project: self.project }.emit(metrics, events);
+        let Self { row, before } = self;
+        let (cost, sources) =
+            before.map_or((0.0, 0), |row| (row.cost_usd, row.injection_sources.len()));
+        StepCharged { usd: (row.cost_usd - cost).max(0.0) }.emit(metrics);
+        let sources = row.injection_sources.get(sources..).unwrap_or_default();
+        GuidanceInjected { sources }.emit(metrics);
+        match before {
+            None => StepAssessed { row }.emit(metrics, events),
+            Some(before) => {
+                count_fired(row.fired.iter().filter(|id| !before.fired.contains(id)), metrics);
+                StepAmended { row }.emit(events);
+            }
+        }
     }
 }
 
 /// A new step was stored with its scores; its cost and its guidance are counted separately.
 pub struct StepAssessed<'a> {
     pub row: &'a StepRow,
-    pub project: &'a str,
 }
 
 impl StepAssessed<'_> {
     pub fn emit(self, metrics: &Metrics, events: &Events) {
         metrics.steps.inc();
-        for spec in self.row.fired.iter().filter_map(|id| monitors::find(id)) {
-            metrics.monitor_fired.get_or_create(&MonitorLabels { monitor: spec.id }).inc();
-        }
-        StepChanged { row: self.row, project: self.project }.emit(events);
+        count_fired(self.row.fired.iter(), metrics);
+        StepAmended { row: self.row }.emit(events);
+    }
+}
+
+fn count_fired<'a>(ids: impl Iterator<Item = &'a String>, metrics: &Metrics) {
+    for spec in ids.filter_map(|id| monitors::find(id)) {
+        metrics.monitor_fired.get_or_create(&MonitorLabels { monitor: spec.id }).inc();
     }
 }
 
 /// A stored step was amended. Publishes the event without counting the step again.
-pub struct StepChanged<'a> {
+pub struct StepAmended<'a> {
     pub row: &'a StepRow,
-    pub project: &'a str,
 }
 
-impl StepChanged<'_> {
+impl StepAmended<'_> {
     pub fn emit(self, events: &Events) {
-        events.publish(|| StepEvent::of(self.row, self.project));
+        events.publish(|| StepEvent::of(self.row, &self.row.project));
     }
 }
 

@@ -24,6 +24,8 @@ pub enum Fault {
     DiskFull,
     /// Reads panic, writes succeed.
     PanicOnRead,
+    /// Reads succeed, writes fail because the run has changed.
+    Conflict,
 }
 
 #[derive(Clone, Copy)]
@@ -67,8 +69,9 @@ impl FaultyStore {
             }
             (Fault::DiskFull, Access::Write) => unavailable("injected: disk is full"),
             (Fault::PanicOnRead, Access::Read) => panic!("injected"),
+            (Fault::Conflict, Access::Write) => Err(StoreError::VersionConflict),
             (Fault::None, _)
-            | (Fault::DiskFull, Access::Read)
+            | (Fault::DiskFull | Fault::Conflict, Access::Read)
             | (Fault::PanicOnRead, Access::Write) => Ok(()),
         }
     }
@@ -130,6 +133,7 @@ mod tests {
             (Fault::None, true, true),
             (Fault::Unavailable, false, false),
             (Fault::DiskFull, true, false),
+            (Fault::Conflict, true, false),
             (Fault::None, true, true),
         ] {
             store.set_fault(fault);

@@ -31,6 +31,10 @@ pub struct ImportPlan {
     pub run: RunKey,
     pub outcome: ImportOutcome,
     pub changes: Vec<Change>,
+    /// Version of the run that the changes apply to.
+    pub version: u64,
+    /// Steps that the store has, in order.
+    pub stored: Vec<StepRow>,
 }
 
 /// Compares a run with the store.
@@ -40,7 +44,7 @@ pub async fn plan(store: &dyn Store, mut imported: ImportedRun) -> Result<Import
     let Some(row) = found else {
         let run = imported.start.run.clone();
         let (outcome, changes) = (ImportOutcome::New, imported.insert_changes());
-        return Ok(ImportPlan { run, outcome, changes });
+        return Ok(ImportPlan { run, outcome, changes, version: 0, stored: Vec::new() });
     };
     let stored = stored_steps(store, &row.run).await?;
     if stored.len() > imported.steps.len() {
@@ -48,9 +52,9 @@ pub async fn plan(store: &dyn Store, mut imported: ImportedRun) -> Result<Import
         let mut changes = vec![Change::DeleteRun(row.run.clone())];
         changes.extend(imported.insert_changes());
         let outcome = ImportOutcome::Updated { steps };
-        return Ok(ImportPlan { run: row.run, outcome, changes });
+        return Ok(ImportPlan { run: row.run, outcome, changes, version: row.version, stored });
     }
-    Ok(imported.diff_changes(row, &stored))
+    Ok(imported.diff_changes(row, stored))
 }
 
 /// Finds the row of an earlier import of the run. If another run has its id, the run gets an id with its fingerprint.
@@ -131,7 +135,7 @@ impl ImportedRun {
     }
 
     /// Changes that update the stored run.
-    fn diff_changes(self, row: RunRow, stored: &[StepRow]) -> ImportPlan {
+    fn diff_changes(self, row: RunRow, stored: Vec<StepRow>) -> ImportPlan {
         let mut changes = Vec::new();
         if !self.start_matches(&row) {
             changes.push(Change::StartRun(Box::new(self.start)));
@@ -155,7 +159,7 @@ impl ImportedRun {
         } else {
             ImportOutcome::Updated { steps }
         };
-        ImportPlan { run: row.run, outcome, changes }
+        ImportPlan { run: row.run, outcome, changes, version: row.version, stored }
     }
 
     /// Returns `true` if the row has the start fields of the run.

@@ -19,6 +19,7 @@ pub struct GuidanceLookup {
 }
 
 /// Patterns retrieved for one call.
+#[derive(Debug, Default)]
 pub struct Lookup {
     pub retrieved: Retrieved,
     pub matches: Vec<Match>,
@@ -38,8 +39,7 @@ impl GuidanceLookup {
 
     /// Answers the engine's queries. A failed lookup does not use up the run's allowance.
     pub async fn look_up(&self, org: &str, model: &str, queries: &[Query]) -> Lookup {
-        let mut lookup =
-            Lookup { retrieved: Retrieved::NONE, matches: Vec::new(), is_over_quota: false };
+        let mut lookup = Lookup::default();
         if queries.is_empty() {
             return lookup;
         }

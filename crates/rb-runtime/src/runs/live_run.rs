@@ -262,6 +262,7 @@ impl LiveRun {
     }
 
     fn write_readings(&self, call: &PreCall, row: &mut StepRow) {
+        call.state.name().clone_into(&mut row.state);
         if step_of(row).is_none() {
             return; // the row of a first call has no step
         }

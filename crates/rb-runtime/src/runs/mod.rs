@@ -2,6 +2,8 @@
 
 /// Monitor settings and assessments.
 pub mod assessment;
+/// Inputs and results of decisions.
+pub mod decision;
 /// State of one run.
 pub mod live_run;
 /// Cache from run id to organisation.
@@ -10,10 +12,19 @@ pub mod owner_cache;
 pub mod registry;
 /// Decision inputs stored with a step.
 pub mod replay;
+/// Entry of steps into runs.
+pub mod service;
+/// Exclusive access to a run.
+pub mod session;
+#[cfg(test)]
+mod tests;
 /// Monitor states of whole traces.
 pub mod trace_cache;
 
+pub use decision::{CallContext, Decided, Decision, Delivery, Durability};
 pub use live_run::{LiveRun, RunLoader, is_same_step, step_of};
 pub use owner_cache::RunOwnerCache;
 pub use registry::{LiveRuns, RunGuard};
+pub use service::{MAX_ATTEMPTS, RunDependencies, RunError, RunService, Trace};
+pub use session::RunSession;
 pub use trace_cache::TraceCache;
