@@ -11,8 +11,8 @@ use rb_store::{Change, RunKey, Scope, Store};
 use serde::{Deserialize, Serialize};
 
 use crate::ConfigError;
-use crate::write_queue::Recorder;
 use rb_runtime::clock::{day_of, format_day, now_ms};
+use rb_runtime::write_queue::WriteQueue;
 
 /// Hard limits; what is left out is not limited.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -125,7 +125,7 @@ pub(crate) struct Budgets {
     runs: Mutex<HashMap<RunKey, Purse>>,
     runs_max: usize,
     store: Arc<dyn Store>,
-    queue: Recorder,
+    queue: WriteQueue,
 }
 
 #[derive(Default)]
@@ -157,7 +157,7 @@ impl Budgets {
         config: BudgetConfig,
         runs_max: usize,
         store: Arc<dyn Store>,
-        queue: Recorder,
+        queue: WriteQueue,
     ) -> Self {
         Self { config, days: Mutex::default(), runs: Mutex::default(), runs_max, store, queue }
     }

@@ -20,9 +20,7 @@ use crate::conversation::store::answer_head;
 use crate::mode::Mode;
 use rb_runtime::auth::Caller;
 use rb_runtime::clock::now_ms;
-use rb_runtime::operator_messages::Claimed;
-use rb_runtime::retrieval::Match;
-use rb_runtime::telemetry::{GuidanceInjected, StepCharged};
+use rb_runtime::runs::Decided;
 
 /// Of the final answer, so many characters are kept.
 const ANSWER_CHARS_MAX: usize = 4_000;
@@ -65,11 +63,8 @@ pub(crate) struct Watched {
     asked: String,
     model: String,
     upstream: String,
-    row: Arc<StepRow>,
-    /// What people say to the agent with this request.
-    words: Claimed,
-    /// Patterns found for this request; counted as shown once the provider accepts it.
-    matches: Vec<Match>,
+    /// Step with its guidance, which counts as shown once the provider accepts the request.
+    decided: Decided,
     /// It stands beside the conversation: it costs, and is no step.
     is_aside: bool,
     planted: Option<Injection>,
@@ -84,7 +79,7 @@ impl Watched {
     /// A call of the agent.
     pub(crate) fn step(
         incoming: &Incoming<'_>,
-        row: Arc<StepRow>,
+        decided: Decided,
         change: Change,
         model: String,
         is_continued: bool,
@@ -93,12 +88,10 @@ impl Watched {
             body: change.body,
             beta: change.planted.as_ref().and_then(|planted| planted.channel.beta()),
             key: Arc::clone(&incoming.caller.name),
-            asked: row.model.clone(),
+            asked: decided.row.model.clone(),
             model,
             upstream: incoming.upstream.to_owned(),
-            row,
-            words: Claimed::default(),
-            matches: Vec::new(),
+            decided,
             is_aside: false,
             planted: change.planted,
             is_steered: change.is_steered,
@@ -113,16 +106,6 @@ impl Watched {
         Self { is_kept, ..self }
     }
 
-    /// The same with what people say to the agent.
-    pub(crate) fn with_words(self, words: Claimed) -> Self {
-        Self { words, ..self }
-    }
-
-    /// The same with the patterns that were found for it.
-    pub(crate) fn with_patterns(self, matches: Vec<Match>) -> Self {
-        Self { matches, ..self }
-    }
-
     /// A request beside the conversation of a run.
     pub(crate) fn aside(incoming: &Incoming<'_>, run: &RunKey, model: &str) -> Self {
         let row = StepRow {
@@ -131,7 +114,8 @@ impl Watched {
             model: model.to_owned(),
             ..StepRow::default()
         };
-        let step = Self::step(incoming, Arc::new(row), Change::default(), model.to_owned(), false);
+        let decided = Decided { row: Arc::new(row), ..Decided::default() };
+        let step = Self::step(incoming, decided, Change::default(), model.to_owned(), false);
         Self { is_aside: true, ..step }
     }
 
@@ -139,7 +123,7 @@ impl Watched {
     pub(crate) async fn refused(&mut self, gateway: &Arc<Gateway>) {
         if self.model != self.asked {
             // The model may be the reason: it is left alone before the channel is blamed.
-            if let Some(conversation) = gateway.conversations.of(&self.row.run).await {
+            if let Ok(conversation) = gateway.conversations.of(&self.decided.row.run).await {
                 conversation.lock().switching.refused();
             }
             self.model.clone_from(&self.asked);
@@ -156,15 +140,8 @@ impl Watched {
         }
         self.planted = None;
         self.is_steered = false;
-        let mut turn = gateway.runtime.live_runs.lock(&self.row.run).await;
-        if let Some(live) = turn.as_mut() {
-            live.discard_plan();
-        }
-        gateway.runtime.messages.put_back(std::mem::take(&mut self.words)).await;
-        let row = Arc::make_mut(&mut self.row);
-        row.injections.clear();
-        row.injection_sources.clear();
-        row.intervention_texts.clear();
+        let messages = std::mem::take(&mut self.decided.messages);
+        gateway.runtime.runs.discard_plan(&mut self.decided.row, messages).await;
         self.keep_row(gateway).await;
     }
 
@@ -172,16 +149,14 @@ impl Watched {
     /// the client, so that its next request finds it.
     pub(crate) async fn accepted(&mut self, gateway: &Arc<Gateway>) {
         if self.is_steered {
-            GuidanceInjected { sources: &self.row.injection_sources }
-                .emit(&gateway.runtime.metrics);
-            gateway.runtime.patterns.record_uses(&std::mem::take(&mut self.matches));
+            gateway.runtime.runs.guidance_delivered(&self.decided);
         }
         let is_routing = !gateway.config.routing.is_empty();
         if self.is_aside || (self.planted.is_none() && !is_routing) {
             return;
         }
-        let run = &self.row.run;
-        let Some(conversation) = gateway.conversations.of(run).await else { return };
+        let run = &self.decided.row.run;
+        let Ok(conversation) = gateway.conversations.of(run).await else { return };
         {
             let mut conversation = conversation.lock();
             conversation.planted.extend(self.planted.clone());
@@ -206,15 +181,15 @@ impl Watched {
             cache_read: usage.cache_read,
             cache_write: usage.cache_write,
         };
-        let usd = gateway.runtime.prices.cost_usd(&model, &tokens, self.row.at_ms);
+        let usd = gateway.runtime.prices.cost_usd(&model, &tokens, self.decided.row.at_ms);
         let spent = Spend { tokens: tokens.total, usd };
-        gateway.budgets.spend(&self.key, &self.row.run, spent);
+        gateway.budgets.spend(&self.key, &self.decided.row.run, spent);
         if self.is_aside {
             self.note_aside(&gateway, spent).await;
             return;
         }
-        StepCharged { usd }.emit(&gateway.runtime.metrics);
-        let row = Arc::make_mut(&mut self.row);
+        gateway.runtime.runs.charge(usd);
+        let row = Arc::make_mut(&mut self.decided.row);
         add(&mut row.tokens, &tokens);
         row.cost_usd += usd;
         row.model = model;
@@ -229,7 +204,7 @@ impl Watched {
         let asked: Vec<Value> =
             answer.calls.iter().map(|call| Value::from(call.tool.as_str())).collect();
         let latency_ms = self.begun.elapsed().as_secs_f64() * 1e3;
-        let metadata = &mut Arc::make_mut(&mut self.row).metadata;
+        let metadata = &mut Arc::make_mut(&mut self.decided.row).metadata;
         metadata.insert("answer".to_owned(), Value::from(said));
         metadata.insert("tool_calls".to_owned(), Value::from(asked));
         metadata.insert("latency_ms".to_owned(), Value::from(latency_ms));
@@ -241,12 +216,12 @@ impl Watched {
 
     /// Remembers an answer that the next request goes on from, with it or without.
     async fn note_given(&self, gateway: &Arc<Gateway>, answer: &Response) {
-        let (run, conversations) = (&self.row.run, &gateway.conversations);
+        let (run, conversations) = (&self.decided.row.run, &gateway.conversations);
         let is_nameless = run.run_id.starts_with(NAMELESS);
         if !self.is_kept && !is_nameless {
             return;
         }
-        let Some(conversation) = conversations.of(run).await else { return };
+        let Ok(conversation) = conversations.of(run).await else { return };
         let is_saved = {
             let mut conversation = conversation.lock();
             let is_first = conversation.next_index <= 1;
@@ -274,19 +249,20 @@ impl Watched {
 
     /// Stores the row, and keeps it for a call that is made again.
     async fn keep_row(&self, gateway: &Arc<Gateway>) {
-        if let Some(conversation) = gateway.conversations.of(&self.row.run).await {
+        if let Ok(conversation) = gateway.conversations.of(&self.decided.row.run).await {
             let mut conversation = conversation.lock();
             let latest = conversation.latest.as_mut();
-            if let Some(latest) = latest.filter(|row| row.step_index == self.row.step_index) {
-                *latest = Arc::clone(&self.row);
+            if let Some(latest) = latest.filter(|row| row.step_index == self.decided.row.step_index)
+            {
+                *latest = Arc::clone(&self.decided.row);
             }
         }
-        gateway.amend_step(Arc::clone(&self.row));
+        gateway.runtime.runs.amend(Arc::clone(&self.decided.row));
     }
 
     async fn note_aside(&self, gateway: &Arc<Gateway>, spent: Spend) {
-        let run = &self.row.run;
-        let Some(conversation) = gateway.conversations.of(run).await else { return };
+        let run = &self.decided.row.run;
+        let Ok(conversation) = gateway.conversations.of(run).await else { return };
         let is_begun = {
             let mut conversation = conversation.lock();
             conversation.asides += spent;
@@ -309,8 +285,8 @@ impl Watched {
         tokens: &Tokens,
         usd: f64,
     ) {
-        let run = &self.row.run;
-        let Some(conversation) = gateway.conversations.of(run).await else { return };
+        let run = &self.decided.row.run;
+        let Ok(conversation) = gateway.conversations.of(run).await else { return };
         let (cause, share) = {
             let mut conversation = conversation.lock();
             conversation.switching.used(tokens, usd, now_ms());

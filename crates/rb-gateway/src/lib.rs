@@ -30,8 +30,6 @@ mod proxy;
 mod response_tap;
 /// Addresses of providers.
 mod upstream;
-/// Write-behind queue of the store.
-mod write_queue;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +58,6 @@ use proxy::Upward;
 use rb_runtime::Runtime;
 use rb_runtime::clock::now_ms;
 use upstream::Upstreams;
-use write_queue::Recorder;
 
 /// A setting that cannot work.
 #[derive(Debug, thiserror::Error, PartialEq)]
@@ -80,7 +77,6 @@ pub struct Gateway {
     channels: Channels,
     conversations: Conversations,
     budgets: Budgets,
-    recorder: Recorder,
     /// Held for reading by whoever still has to write down an answer.
     writing: Arc<RwLock<()>>,
 }
@@ -96,15 +92,14 @@ impl Gateway {
         max_runs: usize,
     ) -> Result<Self, ConfigError> {
         let store = &runtime.store;
-        let queue = Recorder::start(Arc::clone(store), runtime.metrics.telemetry_dropped.clone());
+        let queue = runtime.write_queue.clone();
         let budget = config.budget.check()?;
         Ok(Self {
             upstreams: Upstreams::new(&config.anthropic, &config.openai, &config.upstreams)?,
             upward: proxy::upward(),
             channels: Channels::default(),
             conversations: Conversations::new(max_runs, Arc::clone(store), config.decided_within),
-            budgets: Budgets::new(budget, max_runs, Arc::clone(store), queue.clone()),
-            recorder: queue,
+            budgets: Budgets::new(budget, max_runs, Arc::clone(store), queue),
             writing: Arc::default(),
             config,
             runtime,
@@ -193,28 +188,15 @@ impl Gateway {
     pub async fn settled(&self) -> bool {
         let settling = async {
             drop(self.writing.write().await);
-            self.recorder.settled().await;
+            self.runtime.write_queue.flush().await;
         };
         tokio::time::timeout(SETTLES_WITHIN, settling).await.is_ok()
     }
 
-    /// Stores what is remembered of a conversation: among other nodes at once, and only where none of them has gone on
-    /// with the run meanwhile, since theirs is newer then.
+    /// Stores a conversation with the newest decision of its run.
     async fn save(&self, run: &RunKey, conversation: &Mutex<Conversation>) {
-        if !self.runtime.store.is_shared() {
-            self.recorder.put(remembered(run, &conversation.lock()));
-            return;
-        }
-        let turn = self.runtime.live_runs.lock(run).await;
-        let version = turn.as_ref().map(|live| live.version);
-        // What was decided while we waited for the turn is in it.
-        let saved = remembered(run, &conversation.lock());
-        drop(turn);
-        if let Some(version) = version {
-            let saving = self.agreed(run, version, vec![saved]);
-            // What is not stored in time is missed by other nodes only.
-            let _ = tokio::time::timeout(self.config.decided_within, saving).await;
-        }
+        let row = || remembered(run, &conversation.lock());
+        self.runtime.runs.save_companion(run, self.config.decided_within, row).await;
     }
 }
 

@@ -43,14 +43,13 @@ impl Conversations {
         Self { held: Mutex::default(), heads, answers, count_max, store, decided_within }
     }
 
-    /// The conversation of a run, from memory or the store; a new one where there is none. `None` while the store is
-    /// away and nobody knows.
-    pub(crate) async fn of(&self, run: &RunKey) -> Option<Arc<Mutex<Conversation>>> {
+    /// Returns the conversation of a run, from memory or the store; a new one if there is none.
+    pub(crate) async fn of(&self, run: &RunKey) -> rb_store::Result<Arc<Mutex<Conversation>>> {
         if let Some(held) = self.held.lock().get_mut(run) {
             held.used = Instant::now();
-            return Some(Arc::clone(&held.conversation));
+            return Ok(Arc::clone(&held.conversation));
         }
-        let stored = self.store.conversation(run).await.ok()?;
+        let stored = self.store.conversation(run).await?;
         let read = stored.and_then(|stored| Conversation::read(&stored)).unwrap_or_default();
         let mut all = self.held.lock();
         if all.len() >= self.count_max {
@@ -61,7 +60,7 @@ impl Conversations {
             conversation: Arc::new(Mutex::new(read)),
             used: Instant::now(),
         });
-        Some(Arc::clone(&held.conversation))
+        Ok(Arc::clone(&held.conversation))
     }
 
     /// Throws away what is in memory of a run, since it may be half changed; the store has what was before.

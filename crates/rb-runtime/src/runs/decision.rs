@@ -52,7 +52,7 @@ impl<'a> CallContext<'a> {
     }
 
     /// Runs a future until the deadline.
-    pub(super) async fn within<T>(&self, work: impl Future<Output = T>) -> Result<T, RunError> {
+    pub async fn within<T>(&self, work: impl Future<Output = T>) -> Result<T, RunError> {
         match self.deadline {
             Some(deadline) => {
                 tokio::time::timeout_at(deadline, work).await.map_err(|_| RunError::TimedOut)

@@ -4,10 +4,10 @@
 //! a version check and retried after a conflict, and metrics and events are emitted once they are stored.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rb_engine::guidance::{OPERATOR_PREFIX, Source};
 use rb_store::{Change, RunKey, RunStart, Scope, StepRow, Store, StoreError};
-use tokio::time::Instant;
 
 use super::decision::{CallContext, Decided, Decision};
 use super::live_run::{LiveRun, RunLoader, is_same_step};
@@ -372,12 +372,12 @@ impl RunService {
         StepCharged { usd }.emit(&self.metrics);
     }
 
-    /// Stores a change that accompanies the newest decision of a run. On a shared store it is committed before
-    /// `deadline`, unless another node has changed the run, whose own change is newer then.
+    /// Stores a change that accompanies the newest decision of a run. On a shared store it is committed
+    /// within `timeout`, unless another node has changed the run, whose own change is newer then.
     pub async fn save_companion(
         &self,
         run: &RunKey,
-        deadline: Instant,
+        timeout: Duration,
         companion: impl FnOnce() -> Change,
     ) {
         if !self.store.is_shared() {
@@ -390,7 +390,7 @@ impl RunService {
         drop(session);
         let saving = self.apply_at(run, version, std::iter::once(change));
         // Other nodes miss a change that is not stored in time.
-        let _ = tokio::time::timeout_at(deadline, saving).await;
+        let _ = tokio::time::timeout(timeout, saving).await;
     }
 
     /// Finishes a run. If repeated, the last outcome is stored. `start` describes the run if the store does not have
