@@ -7,6 +7,7 @@ use rb_runtime::auth::AuthError;
 use rb_runtime::library::LibraryError;
 use rb_runtime::operator_messages::MessageError;
 use rb_runtime::retrieval::findings_index::RetrievalError;
+use rb_runtime::runs::RunError;
 use rb_store::StoreError;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -149,6 +150,20 @@ impl From<LibraryError> for ApiError {
             LibraryError::NotFound(detail) => Self::NotFound(detail),
             LibraryError::Conflict(detail) => Self::Conflict(detail),
             LibraryError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<RunError> for ApiError {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::NotFound => Self::NotFound("there is no such run"),
+            RunError::Finished | RunError::NotDecided { .. } => Self::Conflict(error.to_string()),
+            RunError::Conflict { .. } | RunError::TimedOut => {
+                tracing::warn!(%error, "step not stored");
+                Self::Unavailable
+            }
+            RunError::Store(error) => error.into(),
         }
     }
 }

@@ -1,7 +1,5 @@
 //! Recorded runs in: a transcript of any agent, read as `rb import` reads it, into a store that is in use.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::header;
@@ -17,9 +15,7 @@ use crate::body_decoding::{off_the_path, text_of, unpacked};
 use rb_http::Authenticated;
 use rb_http::body::{self, Query};
 use rb_http::error::{ApiError, ApiResult, Problem, unprocessable};
-use rb_runtime::import::{
-    ImportSource, ImportSummary, ImportWriter, ImportedRun, fallback_run_id, file_stem,
-};
+use rb_runtime::import::{ImportSource, ImportSummary, ImportedRun, fallback_run_id, file_stem};
 use rb_runtime::limits::MAX_NAME_CHARS;
 
 /// A transcript may be this long once it is unpacked.
@@ -113,14 +109,10 @@ async fn import(
         found
     };
     let (runs, mut complaints) = off_the_path(judge).await?;
-    let mut writer = ImportWriter::new(Arc::clone(&api.runtime.store));
-    for run in runs {
-        writer.add(run).await?;
-    }
-    writer.flush().await?;
+    let tally = api.runtime.runs.import_all(runs).await?;
     let complaint_count = complaints.len();
     complaints.truncate(COMPLAINTS_MAX);
-    Ok(Json(Imported { format: importer.id, tally: writer.summary, complaints, complaint_count }))
+    Ok(Json(Imported { format: importer.id, tally, complaints, complaint_count }))
 }
 
 fn importer(sent: &Sent, bytes: &[u8]) -> ApiResult<&'static Importer> {

@@ -33,6 +33,8 @@ mod patterns;
 mod post_trace;
 /// Weights under a name.
 mod profiles;
+/// Token counts and models of reported steps.
+mod reported_tokens;
 /// Runs as they are read.
 mod runs;
 /// How hard a thought looks.
@@ -43,8 +45,6 @@ mod scorers;
 mod stream;
 /// What agents tell while they work.
 mod telemetry;
-/// What telemetry and the walk have in common.
-mod told;
 /// Patterns for a situation.
 mod traces;
 /// The walk of a run over HTTP.

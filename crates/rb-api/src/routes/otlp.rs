@@ -1,7 +1,7 @@
-//! Spans in: agents that cannot be proxied, and tell OpenTelemetry what they do, are watched by that.
+//! Receiver of OpenTelemetry traces, for agents that are instrumented rather than proxied.
 //!
-//! A trace comes in pieces and out of order: the innermost span ends first. With every piece, all of its spans are read
-//! again, and what differs from the stored steps is written.
+//! A trace arrives in pieces and out of order: the innermost span ends first. Each piece parses all spans of the trace
+//! again and stores the difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -24,7 +24,6 @@ use rb_http::error::{ApiError, ApiResult, Problem};
 use rb_runtime::auth::Caller;
 use rb_runtime::import::{self, ImportSource, ImportedRun};
 use rb_runtime::otlp_traces::OpenTrace;
-use rb_runtime::telemetry::StepStored;
 
 /// An export may be this long once it is unpacked: spans hold whole conversations.
 const BYTES_MAX: usize = 32 << 20;
@@ -150,8 +149,8 @@ async fn extend(
 ) -> ApiResult<usize> {
     let (org, project) = caller.org_and_project(None, None);
     let trace = RunKey { org, run_id: trace_id };
-    let mut turn = api.runtime.live_runs.lock(&trace).await;
-    *turn = None;
+    let mut session = api.runtime.runs.lock(&trace).await; // one piece of a trace at a time
+    session.forget();
     let mut held = api.runtime.otlp_traces.take(&trace, &project);
     let refused = held.add(spans);
     let kept = keep(api, &trace, &project, &mut held).await;
@@ -172,7 +171,6 @@ async fn keep(
         runs.into_iter().flatten().map(Run::into_owned).collect::<Vec<_>>()
     })
     .await?;
-    let mut changes = Vec::new();
     let mut now = BTreeSet::new();
     for run in runs {
         let run_id = run.run_id.as_deref().unwrap_or(&trace.run_id).to_owned();
@@ -191,28 +189,20 @@ async fn keep(
             ImportedRun::assess_after(&run, &origin, &shared.runtime.prices, before)
         };
         let Some(recorded) = off_the_path(judge).await? else { continue };
-        let planned = import::plan(&*api.runtime.store, recorded).await?;
-        changes.extend(planned.changes);
-        now.insert(planned.run);
+        let (run, _) = api.runtime.runs.import(recorded).await?;
+        held.runs.insert(run.clone());
+        now.insert(run);
     }
-    // A span that came late may show that its trace has fewer runs than it seemed, under other names.
-    changes.extend(held.runs.difference(&now).cloned().map(Change::DeleteRun));
-    let told: Vec<StepRow> = changes.iter().filter_map(step).collect();
-    if !changes.is_empty() {
-        api.runtime.store.apply(changes).await?;
+    // A late span may show that the trace has fewer runs, or that they have other names.
+    let gone: Vec<Change> = held.runs.difference(&now).cloned().map(Change::DeleteRun).collect();
+    if !gone.is_empty() {
+        api.runtime.store.apply(gone).await?;
     }
     held.runs = now;
-    for row in &told {
-        StepStored { row, project }.emit(&api.runtime.metrics, &api.runtime.events);
-    }
     Ok(())
 }
 
 const FORMAT: &str = "otlp";
-
-fn step(change: &Change) -> Option<StepRow> {
-    if let Change::PutStep(row) = change { Some(row.as_ref().clone()) } else { None }
-}
 
 /// The steps that were stored before any of the spans that are held.
 async fn before(api: &ApiState, run: &RunKey, held: &mut OpenTrace) -> ApiResult<Vec<StepRow>> {

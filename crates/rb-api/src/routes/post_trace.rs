@@ -1,30 +1,26 @@
 //! Whole traces in: a run that is over, sent at once. Two shapes, the older one by steps, the newer one by model calls.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use rb_store::{Change, RunKey, RunStart, StepRow, Tokens};
+use rb_store::{RunKey, RunStart, StepRow, Tokens};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::told;
 use crate::ApiState;
 use crate::validate::check_id;
 use rb_http::Authenticated;
 use rb_http::body::Body;
 use rb_http::error::{ApiResult, Problem, unprocessable};
-use rb_runtime::auth::Caller;
 use rb_runtime::clock::now_ms;
 use rb_runtime::limits::{
     MAX_MODEL_CHARS, MAX_NAME_CHARS, MAX_SHORT_CHARS, MAX_STEP_INDEX, MAX_TASK_CHARS,
     MAX_TEXT_CHARS, Truncations,
 };
-use rb_runtime::telemetry::StepStored;
+use rb_runtime::runs::Trace;
 
 const STEPS_MAX: usize = 2_000;
 
@@ -89,14 +85,7 @@ pub(super) struct Stored {
     truncated: Vec<String>,
 }
 
-/// A trace, whichever shape it came in.
-struct Whole {
-    run: RunStart,
-    rows: Vec<StepRow>,
-    outcome: String,
-}
-
-/// Stores a run that is over.
+/// Stores a finished run.
 #[utoipa::path(post, path = "/traces", tag = "telemetry", request_body = TraceBody, responses(
     (status = 200, description = "steps were stored", body = Stored),
     (status = 202, description = "model calls were taken", body = Stored), (status = 404, body = Problem),
@@ -115,10 +104,10 @@ async fn store(
         key_name: caller.key_name.to_string(),
         ..RunStart::default()
     };
-    let (status, word, whole) = match (body.manifest, body.calls) {
+    let (status, word, trace) = match (body.manifest, body.calls) {
         (Some(manifest), calls) => {
-            let whole = of_calls(start, manifest, &calls.unwrap_or_default(), &mut cuts)?;
-            (StatusCode::ACCEPTED, "accepted", whole)
+            let trace = of_calls(start, manifest, &calls.unwrap_or_default(), &mut cuts)?;
+            (StatusCode::ACCEPTED, "accepted", trace)
         }
         (None, Some(_)) => {
             let wanted = "`calls` belong to a `manifest`; send both, or `steps`";
@@ -126,39 +115,13 @@ async fn store(
         }
         (None, None) => {
             let steps = body.steps.unwrap_or_default();
-            let whole = of_steps(start, body.trace_id, steps, body.outcome, &mut cuts)?;
-            (StatusCode::OK, "stored", whole)
+            let trace = of_steps(start, body.trace_id, steps, body.outcome, &mut cuts)?;
+            (StatusCode::OK, "stored", trace)
         }
     };
-    let (trace_id, steps) = (whole.run.run.run_id.clone(), whole.rows.len());
-    keep(&api, &caller, whole).await?;
+    let (trace_id, steps) = (trace.start.run.run_id.clone(), trace.steps.len());
+    api.runtime.runs.observe_trace(&caller, trace).await?;
     Ok((status, Json(Stored { status: word, trace_id, steps, truncated: cuts.names() })))
-}
-
-/// Judges the steps in their order and stores everything together.
-async fn keep(api: &ApiState, caller: &Caller, whole: Whole) -> ApiResult<()> {
-    let Whole { run: start, mut rows, outcome } = whole;
-    let run = start.run.clone();
-    let mut turn = api.runtime.live_runs.lock(&run).await;
-    *turn = None;
-    let mut live = api.runtime.run_loader.load(&run, Some(0)).await?;
-    told::check_project(caller, &live)?;
-    rows.sort_by_key(|row| row.step_index);
-    rows.dedup_by_key(|row| row.step_index);
-    for row in &mut rows {
-        live.assess(row);
-        row.model.clone_from(&start.model);
-        row.cost_usd = api.runtime.prices.cost_usd(&row.model, &row.tokens, row.at_ms);
-    }
-    let project = start.project.clone();
-    let mut changes = vec![Change::StartRun(Box::new(start))];
-    changes.extend(rows.iter().map(|row| Change::PutStep(Arc::new(row.clone()))));
-    changes.push(Change::FinishRun { run, at_ms: now_ms(), outcome });
-    api.runtime.store.apply(changes).await?;
-    for row in &rows {
-        StepStored { row, project: &project }.emit(&api.runtime.metrics, &api.runtime.events);
-    }
-    Ok(())
 }
 
 fn of_steps(
@@ -167,7 +130,7 @@ fn of_steps(
     steps: Vec<StepPayload>,
     outcome: Option<String>,
     cuts: &mut Truncations,
-) -> ApiResult<Whole> {
+) -> ApiResult<Trace> {
     start.run.run_id = trace_id
         .filter(|id| !id.is_empty())
         .unwrap_or_else(|| uuid::Uuid::now_v7().simple().to_string());
@@ -187,7 +150,7 @@ fn of_steps(
         });
     }
     let outcome = cuts.or_empty("outcome", outcome, MAX_SHORT_CHARS);
-    Ok(Whole { run: start, rows, outcome })
+    Ok(Trace { start, steps: rows, outcome })
 }
 
 fn of_calls(
@@ -195,7 +158,7 @@ fn of_calls(
     manifest: Manifest,
     calls: &[CallRecord],
     cuts: &mut Truncations,
-) -> ApiResult<Whole> {
+) -> ApiResult<Trace> {
     check_id(&["body", "manifest", "trace_id"], &manifest.trace_id)?;
     check_count("calls", calls.len())?;
     start.run.run_id = manifest.trace_id;
@@ -222,7 +185,7 @@ fn of_calls(
     }
     let outcome = manifest.outcome_status.unwrap_or_else(|| "success".to_owned());
     let outcome = cuts.text("outcome_status", outcome, MAX_SHORT_CHARS);
-    Ok(Whole { run: start, rows, outcome })
+    Ok(Trace { start, steps: rows, outcome })
 }
 
 fn row_of(start: &RunStart) -> StepRow {

@@ -1,35 +1,33 @@
-//! What agents tell while they work: a run begins, its steps, its end.
+//! Runs as agents report them: start, steps and end.
 //!
-//! Delivery is best effort on their side, so much is forgiven here: a run whose beginning was lost begins with its first
-//! step, texts that are too long are cut, an end may come twice. A step that was answered is stored.
+//! Clients deliver on a best-effort basis. A run whose start was lost starts with its first step, long texts are
+//! truncated, and a run may be finished again. A step is stored before the reply.
+
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use rb_store::{Change, RunKey, RunStart, Scores, StepRow, StoreError};
+use rb_store::{RunKey, RunStart, Scores, StepRow};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use std::sync::Arc;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::told::{self, NO_RUN, Stored, TokensIn};
+use super::reported_tokens::{ReportedTokens, reported_model};
 use crate::ApiState;
 use crate::validate::{check_id, check_index};
 use rb_http::Authenticated;
 use rb_http::Path;
 use rb_http::body::Body;
 use rb_http::error::{ApiResult, Problem};
-use rb_runtime::auth::Caller;
 use rb_runtime::clock::now_ms;
 use rb_runtime::limits::{
     MAX_MODEL_CHARS, MAX_NAME_CHARS, MAX_SHORT_CHARS, MAX_TASK_CHARS, MAX_TEXT_CHARS, Truncations,
 };
 use rb_runtime::runs::assessment;
-use rb_runtime::runs::{RunGuard, is_same_step};
-use rb_runtime::telemetry::StepStored;
 
 /// A text that was shown to the model.
 const SHOWN_CHARS_MAX: usize = 8_000;
@@ -103,17 +101,7 @@ async fn start(
         key_name: caller.key_name.to_string(),
         metadata,
     };
-    let mut turn = api.runtime.live_runs.lock(&run).await;
-    // What the run says of itself changes how it is judged: its state is rebuilt when it is needed again.
-    *turn = None;
-    if let Some(limited) = caller.scope(None, None).project
-        && let Some(row) = api.runtime.run_loader.row(&run).await?
-        && row.project != limited
-    {
-        return Err(NO_RUN);
-    }
-    api.runtime.store.apply(vec![Change::StartRun(Box::new(run_start))]).await?;
-    api.runtime.run_owners.set(&run.run_id, &run.org);
+    api.runtime.runs.start(&caller, run_start).await?;
     let told = Told {
         run_id: run.run_id,
         status: "started",
@@ -189,13 +177,14 @@ impl StepBody {
     fn row(self, run: RunKey, project: String, cuts: &mut Truncations) -> StepRow {
         let (action_input, input_is_structured) =
             cuts.input("action_input", self.action_input.as_deref());
-        let tokens = TokensIn {
+        let tokens = ReportedTokens {
             total: self.tokens,
             input: self.input_tokens,
             output: self.output_tokens,
             cache_read: self.cache_read_tokens,
             cache_write: self.cache_write_tokens,
         };
+        let model = reported_model(self.step_model, self.metadata.as_ref());
         StepRow {
             run,
             project,
@@ -208,7 +197,7 @@ impl StepBody {
             input_is_structured,
             observation: cuts.optional("observation", self.observation, MAX_TEXT_CHARS),
             is_error: self.is_error.unwrap_or_default(),
-            model: cuts.or_empty("step_model", self.step_model, MAX_MODEL_CHARS),
+            model: cuts.or_empty("step_model", model, MAX_MODEL_CHARS),
             tokens: tokens.tokens(),
             injections: cuts.list("injections", self.injections, SHOWN_CHARS_MAX),
             injection_sources: cuts.list(
@@ -229,7 +218,7 @@ impl StepBody {
     }
 }
 
-/// Tells a step. The monitors read it, and it is stored before this is answered.
+/// Assesses and stores a step before the reply.
 #[utoipa::path(post, path = "/monitor/runs/{run_id}/steps", tag = "telemetry",
     params(("run_id" = String, Path, min_length = 1, max_length = 256)), request_body = StepBody, responses(
     (status = 200, body = StepReply), (status = 404, body = Problem),
@@ -242,106 +231,28 @@ async fn step(
 ) -> ApiResult<Json<StepReply>> {
     check_id(&["path", "run_id"], &run_id)?;
     check_index(body.step_index)?;
+    let runs = &api.runtime.runs;
     let (org, project) = (body.org_id.as_deref(), body.project_id.as_deref());
     let (_, project) = caller.org_and_project(org, project);
-    let run = told::run_key(&api, &caller, org, &run_id).await?;
+    let run = runs.find(&caller, org, &run_id).await?;
     let mut cuts = Truncations::default();
-    let mut row = body.row(run.clone(), project, &mut cuts);
-    let mut turn = api.runtime.live_runs.lock(&run).await;
-    for _ in 0..told::ATTEMPTS {
-        let stored;
-        (stored, row) = take(&api, &caller, &run, &mut turn, row, &mut cuts).await?;
-        if stored == Stored::Yes {
-            return Ok(Json(StepReply {
-                evidence: row.evidence.into_iter().map(EvidenceOut::from).collect(),
-                scores: row.scores,
-                total_score: row.total_score,
-                fired: row.fired,
-                truncated: cuts.names(),
-            }));
-        }
-    }
-    Err(StoreError::VersionConflict.into())
-}
-
-/// Reads a step by the state there is and stores it, unless another node was faster with the same run: then it may be
-/// read again. The row comes back with what was read.
-async fn take(
-    api: &ApiState,
-    caller: &Caller,
-    run: &RunKey,
-    turn: &mut RunGuard,
-    mut row: StepRow,
-    cuts: &mut Truncations,
-) -> ApiResult<(Stored, StepRow)> {
-    let live = told::state(api, turn, run).await?;
-    let mut live = told::caught_up(api, live, run, row.step_index).await?;
-    told::check_project(caller, &live)?;
-    let names_model = !row.model.is_empty();
-    row.model = told::model_of(std::mem::take(&mut row.model), &row.metadata, &live.model);
-    row.model = cuts.text("step_model", row.model, MAX_MODEL_CHARS);
-    row.cost_usd = api.runtime.prices.cost_usd(&row.model, &row.tokens, row.at_ms);
-    let is_new = live.newest().is_none_or(|newest| newest < row.step_index);
-    let still_true = if is_new {
-        live.assess(&mut row);
-        true
-    } else {
-        told_again(api, run, &mut row).await?
+    let row = body.row(run.clone(), project.clone(), &mut cuts);
+    let at_ms = row.at_ms;
+    let start = || RunStart {
+        run: run.clone(),
+        project: project.clone(),
+        at_ms,
+        key_name: caller.key_name.to_string(),
+        ..RunStart::default()
     };
-    told::note_hand(&mut row);
-    let mut changes = Vec::new();
-    if !live.is_known {
-        // The step begins the run, and nothing else says whose key told of it.
-        changes.push(Change::StartRun(Box::new(RunStart {
-            run: run.clone(),
-            project: row.project.clone(),
-            at_ms: row.at_ms,
-            key_name: caller.key_name.to_string(),
-            ..RunStart::default()
-        })));
-    }
-    let row = Arc::new(row);
-    changes.push(Change::PutStep(Arc::clone(&row)));
-    if told::store_next(api, &mut live, run, changes).await? == Stored::Overtaken {
-        let mut row = Arc::unwrap_or_clone(row);
-        if !names_model {
-            row.model.clear(); // the run may have named another one meanwhile
-        }
-        return Ok((Stored::Overtaken, row));
-    }
-    if !live.is_known {
-        live.is_known = true;
-        live.project.clone_from(&row.project);
-    }
-    StepStored { row: &row, project: &live.project }
-        .emit(&api.runtime.metrics, &api.runtime.events);
-    if still_true {
-        **turn = Some(live);
-    }
-    Ok((Stored::Yes, Arc::unwrap_or_clone(row)))
-}
-
-/// Reads a step whose index was passed already: sent again, or late, or changed. Says whether the state in memory is
-/// still that of the stored steps.
-async fn told_again(api: &ApiState, run: &RunKey, row: &mut StepRow) -> ApiResult<bool> {
-    let stored = api.runtime.store.steps(run, row.step_index, 1).await?.into_iter().next();
-    let stored = stored.filter(|stored| stored.step_index == row.step_index);
-    match stored {
-        Some(stored) if is_same_step(&stored, row) && stored.tokens == row.tokens => {
-            row.scores = stored.scores;
-            row.total_score = stored.total_score;
-            row.fired = stored.fired;
-            row.evidence = stored.evidence;
-            row.replay = stored.replay;
-            Ok(true)
-        }
-        stored => {
-            let mut before = api.runtime.run_loader.load(run, Some(row.step_index)).await?;
-            before.assess(row);
-            row.replay = stored.and_then(|stored| stored.replay);
-            Ok(false)
-        }
-    }
+    let row = Arc::unwrap_or_clone(runs.observe(&caller, start, row).await?);
+    Ok(Json(StepReply {
+        evidence: row.evidence.into_iter().map(EvidenceOut::from).collect(),
+        scores: row.scores,
+        total_score: row.total_score,
+        fired: row.fired,
+        truncated: cuts.names(),
+    }))
 }
 
 /// How a run ended.
@@ -372,25 +283,12 @@ async fn finish(
     let outcome = body.outcome.filter(|outcome| !outcome.trim().is_empty());
     let outcome = outcome.unwrap_or_else(|| OUTCOME_DEFAULT.to_owned());
     let outcome = cuts.text("outcome", outcome, MAX_SHORT_CHARS);
-    let run = told::run_key(&api, &caller, body.org_id.as_deref(), &run_id).await?;
+    let runs = &api.runtime.runs;
+    let run = runs.find(&caller, body.org_id.as_deref(), &run_id).await?;
     let (_, project) = caller.org_and_project(body.org_id.as_deref(), body.project_id.as_deref());
-    let mut turn = api.runtime.live_runs.lock(&run).await;
-    *turn = None;
-    let row = api.runtime.run_loader.row(&run).await?;
-    let limited = caller.scope(None, None).project;
-    if row.as_ref().is_some_and(|row| limited.is_some_and(|limited| limited != row.project)) {
-        return Err(NO_RUN);
-    }
-    let mut changes = Vec::new();
-    if row.is_none() {
-        // Nothing else says which project an unknown run belongs to.
-        let key_name = caller.key_name.to_string();
-        let (run, at_ms) = (run.clone(), now_ms());
-        let begins = RunStart { run, project, at_ms, key_name, ..RunStart::default() };
-        changes.push(Change::StartRun(Box::new(begins)));
-    }
-    changes.push(Change::FinishRun { run, at_ms: now_ms(), outcome: outcome.clone() });
-    api.runtime.store.apply(changes).await?;
+    let key_name = caller.key_name.to_string();
+    let start = RunStart { run, project, at_ms: now_ms(), key_name, ..RunStart::default() };
+    runs.finish(&caller, start, outcome.clone()).await?;
     Ok(Json(Told {
         run_id,
         status: "finished",

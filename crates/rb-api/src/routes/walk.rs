@@ -1,17 +1,16 @@
-//! The walk of a run over HTTP: each step is posted once, and the reply says what to do with the next model call.
+//! Decisions over HTTP, for harnesses in any language.
 //!
-//! A harness posts before every model call: first without anything done, then with what the last turn did. The step is
-//! stored before the reply. Posting an index again gives the same reply and changes nothing; posts of one run take turns.
-//! What a reply offers counts as shown when the next step arrives, so a call that failed may simply be asked for again.
+//! A harness posts before every model call: first without a step, then with the step of the last call. The step is
+//! stored before the reply. Posting an index again returns the same reply and changes nothing. Guidance uses up its
+//! limits when the next step arrives, so a call that failed may be posted again.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
 use rb_engine::guidance::fragment::Item;
-use rb_engine::run::{Plan, Stop};
-use rb_store::{Change, RunKey, RunStart, Scores, StepRow, StoreError};
+use rb_engine::run::Stop;
+use rb_store::{RunKey, RunStart, Scores, StepRow};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -19,21 +18,20 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::told::{self, Stored, TokensIn};
+use super::reported_tokens::{ReportedTokens, reported_model};
 use crate::ApiState;
 use crate::validate::{check_id, check_index};
 use rb_http::Authenticated;
 use rb_http::Path;
 use rb_http::body::Body;
-use rb_http::error::{ApiError, ApiResult, Problem, unprocessable};
+use rb_http::error::{ApiResult, Problem, unprocessable};
 use rb_runtime::auth::Caller;
 use rb_runtime::clock::now_ms;
 use rb_runtime::limits::{
     MAX_MODEL_CHARS, MAX_NAME_CHARS, MAX_SHORT_CHARS, MAX_TASK_CHARS, MAX_TEXT_CHARS, Truncations,
 };
 use rb_runtime::runs::assessment::{self, Evidence};
-use rb_runtime::runs::{LiveRun, RunGuard};
-use rb_runtime::telemetry::StepStored;
+use rb_runtime::runs::{self, CallContext};
 
 pub(super) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(walk))
@@ -144,38 +142,38 @@ struct StopOut {
 }
 
 impl WalkReply {
-    fn new(live: &LiveRun, plan: &Plan, run_id: &str, step_index: u32) -> Self {
-        let ask = plan.pre_call();
+    fn new(decision: runs::Decision, run_id: String, step_index: u32) -> Self {
+        let runs::Decision { plan, is_repeated, is_over_quota, evidence, failure_type, .. } =
+            decision;
+        let pre_call = plan.pre_call();
         let stop = plan.stop.map(|stop| match stop {
             Stop::TokenBudget { used, limit } => StopOut { reason: "token_budget", used, limit },
         });
-        let decision = match (&stop, &plan.fragment) {
+        let action = match (&stop, &plan.fragment) {
             (Some(_), _) => Decision::Stop,
             (None, Some(_)) => Decision::Steer,
             (None, None) => Decision::GoOn,
         };
-        let evidence = live.evidence(ask);
-        let (tokens_used, budget_used) = live.budget_used();
         Self {
-            run_id: run_id.to_owned(),
+            run_id,
             step_index,
-            repeated: false,
-            decision,
+            repeated: is_repeated,
+            decision: action,
             guidance: plan.fragment.as_ref().map(|fragment| fragment.as_str().to_owned()),
             sources: plan.shown().iter().map(|item| item.source().name()).collect(),
             pattern_ids: plan.shown().iter().filter_map(pattern_id).collect(),
-            state: ask.state.name(),
-            difficulty: ask.difficulty,
-            scores: assessment::scores(&ask.assessment),
-            composite: ask.assessment.composite,
-            fired: assessment::fired(&ask.assessment),
-            failure_type: live.failure_type(ask).map(str::to_owned),
+            state: pre_call.state.name(),
+            difficulty: pre_call.difficulty,
+            scores: assessment::scores(&pre_call.assessment),
+            composite: pre_call.assessment.composite,
+            fired: assessment::fired(&pre_call.assessment),
+            failure_type: failure_type.map(str::to_owned),
             evidence,
             route: plan.route.clone(),
             stop,
-            tokens_used,
-            budget_used,
-            over_cap: false,
+            tokens_used: decision.tokens_used,
+            budget_used: decision.budget_used,
+            over_cap: is_over_quota,
             truncated: Vec::new(),
         }
     }
@@ -188,11 +186,12 @@ fn pattern_id(item: &Item) -> Option<String> {
     }
 }
 
-/// What a run that begins with a step says of itself.
+/// Takes the description of the run out of a body.
 fn run_start(
     body: &mut WalkBody,
     run: &RunKey,
     project: &str,
+    caller: &Caller,
     cuts: &mut Truncations,
 ) -> ApiResult<RunStart> {
     let mut metadata = Map::new();
@@ -217,23 +216,25 @@ fn run_start(
         framework: cuts.or_empty("framework", body.framework.take(), MAX_SHORT_CHARS),
         codebase: cuts.or_empty("codebase_id", body.codebase_id.take(), MAX_NAME_CHARS),
         task_profile: cuts.or_empty("task_profile", body.task_profile.take(), MAX_SHORT_CHARS),
+        key_name: caller.key_name.to_string(),
         metadata,
         ..RunStart::default()
     })
 }
 
 impl WalkBody {
-    /// The step in it, which is taken out.
+    /// Takes the step out of the body.
     fn row(&mut self, run: RunKey, project: String, cuts: &mut Truncations) -> StepRow {
         let (action_input, input_is_structured) =
             cuts.input("action_input", self.action_input.as_deref());
-        let tokens = TokensIn {
+        let tokens = ReportedTokens {
             total: self.tokens,
             input: self.input_tokens,
             output: self.output_tokens,
             cache_read: self.cache_read_tokens,
             cache_write: self.cache_write_tokens,
         };
+        let model = reported_model(self.step_model.take(), self.metadata.as_ref());
         StepRow {
             run,
             project,
@@ -246,7 +247,7 @@ impl WalkBody {
             input_is_structured,
             observation: cuts.optional("observation", self.observation.take(), MAX_TEXT_CHARS),
             is_error: self.is_error.unwrap_or_default(),
-            model: cuts.or_empty("step_model", self.step_model.take(), MAX_MODEL_CHARS),
+            model: cuts.or_empty("step_model", model, MAX_MODEL_CHARS),
             tokens: tokens.tokens(),
             metadata: self.metadata.take().unwrap_or_default(),
             ..StepRow::default()
@@ -254,11 +255,11 @@ impl WalkBody {
     }
 }
 
-/// Takes one step of a run and says what to do with the next model call.
+/// Stores a step of a run and decides on the next model call.
 #[utoipa::path(post, path = "/monitor/runs/{run_id}/walk", tag = "steering",
     params(("run_id" = String, Path, min_length = 1, max_length = 256)), request_body = WalkBody, responses(
     (status = 200, body = WalkReply), (status = 404, body = Problem),
-    (status = 409, description = "the run is over, or the step was told in another way", body = Problem),
+    (status = 409, description = "the run is finished, or the step was reported in another way", body = Problem),
 ))]
 async fn walk(
     State(api): State<ApiState>,
@@ -268,105 +269,16 @@ async fn walk(
 ) -> ApiResult<Json<WalkReply>> {
     check_id(&["path", "run_id"], &run_id)?;
     check_index(body.step_index)?;
+    let runs = &api.runtime.runs;
     let (_, project) = caller.org_and_project(body.org_id.as_deref(), body.project_id.as_deref());
-    let run = told::run_key(&api, &caller, body.org_id.as_deref(), &run_id).await?;
+    let run = runs.find(&caller, body.org_id.as_deref(), &run_id).await?;
     let mut cuts = Truncations::default();
-    let model = body.model.clone().map(|model| cuts.text("model", model, MAX_MODEL_CHARS));
-    let row = body.row(run, project, &mut cuts);
-    let mut post = Post { api: &api, caller: &caller, body, row, model, cuts };
-    let mut turn = api.runtime.live_runs.lock(&post.row.run).await;
-    for _ in 0..told::ATTEMPTS {
-        if let Some(reply) = post.attempt(&mut turn).await? {
-            return Ok(Json(reply));
-        }
-    }
-    Err(StoreError::VersionConflict.into())
-}
-
-/// A step as it was posted.
-struct Post<'a> {
-    api: &'a ApiState,
-    caller: &'a Caller,
-    body: WalkBody,
-    row: StepRow,
-    /// The model that is about to be called, where it was named.
-    model: Option<String>,
-    cuts: Truncations,
-}
-
-impl Post<'_> {
-    /// Decides by the state there is and stores the step; nothing where another node was faster with the same run.
-    async fn attempt(&mut self, turn: &mut RunGuard) -> ApiResult<Option<WalkReply>> {
-        let (api, run, index) = (self.api, self.row.run.clone(), self.row.step_index);
-        let live = told::state(api, turn, &run).await?;
-        let mut live = told::caught_up(api, live, &run, index).await?;
-        told::check_project(self.caller, &live)?;
-        if live.newest().is_some_and(|newest| index < newest) {
-            **turn = Some(live);
-            let then = api.runtime.run_loader.load(&run, Some(index.saturating_add(1))).await?;
-            return walked_before(&then, &run.run_id, index).map(Some);
-        }
-        if live.newest() == Some(index) {
-            let reply = walked_before(&live, &run.run_id, index);
-            **turn = Some(live);
-            return reply.map(Some);
-        }
-        if live.is_finished {
-            **turn = Some(live);
-            return Err(ApiError::Conflict("this run is over; begin another one".to_owned()));
-        }
-        if !live.is_known {
-            let mut begins = run_start(&mut self.body, &run, &self.row.project, &mut self.cuts)?;
-            begins.key_name = self.caller.key_name.to_string();
-            let begins = vec![Change::StartRun(Box::new(begins))];
-            if told::store_next(api, &mut live, &run, begins).await? == Stored::Overtaken {
-                return Ok(None);
-            }
-            live = api.runtime.run_loader.load(&run, None).await?;
-        }
-        let model = self.model.clone().unwrap_or_else(|| live.model.clone());
-        let mut row = self.row.clone();
-        row.model = told::model_of(std::mem::take(&mut row.model), &row.metadata, &live.model);
-        row.cost_usd = api.runtime.prices.cost_usd(&row.model, &row.tokens, row.at_ms);
-
-        let ask = live.before_call(&mut row);
-        let answers = api.runtime.guidance.look_up(&run.org, &model, &ask.queries).await;
-        let words = api.runtime.messages.claim(&run).await;
-        live.plan(ask, &answers.retrieved, &words.texts(), &model, &mut row);
-        let row = Arc::new(row);
-        let step = vec![Change::PutStep(Arc::clone(&row))];
-        match told::store_next(api, &mut live, &run, step).await {
-            Ok(Stored::Yes) => {}
-            Ok(Stored::Overtaken) => {
-                api.runtime.messages.put_back(words).await;
-                return Ok(None);
-            }
-            Err(error) => {
-                api.runtime.messages.put_back(words).await;
-                return Err(error);
-            }
-        }
-        api.runtime.patterns.record_uses(&answers.matches);
-        StepStored { row: &row, project: &live.project }
-            .emit(&api.runtime.metrics, &api.runtime.events);
-        let reply = live.current_plan().map(|plan| WalkReply {
-            over_cap: answers.is_over_quota,
-            truncated: std::mem::take(&mut self.cuts).names(),
-            ..WalkReply::new(&live, plan, &run.run_id, index)
-        });
-        **turn = Some(live);
-        reply.map(Some).ok_or(ApiError::Internal)
-    }
-}
-
-/// The reply to a step that was posted before, from the state after it.
-fn walked_before(then: &LiveRun, run_id: &str, index: u32) -> ApiResult<WalkReply> {
-    match then.current_plan() {
-        Some(plan) if then.newest() == Some(index) => {
-            Ok(WalkReply { repeated: true, ..WalkReply::new(then, plan, run_id, index) })
-        }
-        Some(_) | None => Err(ApiError::Conflict(format!(
-            "step {index} was passed over, or told by telemetry; go on with a later one"
-        ))),
-    }
+    let model = cuts.or_empty("model", body.model.clone(), MAX_MODEL_CHARS);
+    let row = body.row(run.clone(), project.clone(), &mut cuts);
+    let start = run_start(&mut body, &run, &project, &caller, &mut cuts)?;
+    let description = || start.clone();
+    let call = CallContext::of_host(&model, &description);
+    let decision = runs.decide(&caller, &call, row).await?;
+    let reply = WalkReply::new(decision, run_id, body.step_index);
+    Ok(Json(WalkReply { truncated: cuts.names(), ..reply }))
 }

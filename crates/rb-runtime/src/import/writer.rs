@@ -81,7 +81,7 @@ pub struct ImportSummary {
 }
 
 impl ImportSummary {
-    fn add(&mut self, outcome: ImportOutcome, steps: usize, has_fired: bool) {
+    pub(crate) fn add(&mut self, outcome: ImportOutcome, steps: usize, has_fired: bool) {
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         self.runs += 1;
         self.steps += count(steps);

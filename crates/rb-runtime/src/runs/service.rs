@@ -17,7 +17,7 @@ use super::session::{RunSession, changes};
 use crate::auth::{Caller, DEFAULT_ORG};
 use crate::clock::now_ms;
 use crate::events::Events;
-use crate::import::{self, ImportOutcome, ImportedRun};
+use crate::import::{self, ImportOutcome, ImportSummary, ImportedRun};
 use crate::metrics::Metrics;
 use crate::operator_messages::{Claimed, OperatorMessages};
 use crate::prices::Prices;
@@ -290,6 +290,24 @@ impl RunService {
             return Ok((planned.run, planned.outcome));
         }
         Err(RunError::Conflict { attempts: MAX_ATTEMPTS })
+    }
+
+    /// Brings recorded runs up to date; `None` is a run without steps.
+    pub async fn import_all(
+        &self,
+        runs: impl IntoIterator<Item = Option<ImportedRun>, IntoIter: Send>,
+    ) -> Result<ImportSummary, RunError> {
+        let mut summary = ImportSummary::default();
+        for run in runs {
+            let Some(run) = run else {
+                summary.empty_runs += 1;
+                continue;
+            };
+            let (steps, has_fired) = (run.step_count(), run.fired().next().is_some());
+            let (_, outcome) = self.import(run).await?;
+            summary.add(outcome, steps, has_fired);
+        }
+        Ok(summary)
     }
 
     /// Decides on the next model call of a host: assesses the newest step, retrieves, plans and stores. A step that was

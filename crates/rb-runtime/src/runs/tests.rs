@@ -8,7 +8,7 @@ use rb_store::{
     Tokens,
 };
 use rb_testkit::{Fault, FaultyStore};
-use rb_wire::transcripts::{Run, RunStep};
+use rb_wire::model::{Run, RunStep};
 use tokio::time::Instant;
 
 use super::*;

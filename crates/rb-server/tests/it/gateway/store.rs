@@ -111,7 +111,7 @@ async fn an_engine_that_panics_harms_no_call() {
         let run = RunKey { org: DEFAULT_ORG.to_owned(), run_id: run_id.clone() };
         let panics = |_: &str| -> Vector { panic!("injected") };
         let rules = Engine::default().with_embedder(Arc::new(panics));
-        *stage.app.runtime.live_runs.lock(&run).await = Some(LiveRun::with_engine(Arc::new(rules)));
+        stage.app.runtime.runs.lock(&run).await.replace(LiveRun::with_engine(Arc::new(rules)));
         for turns in 0..8 {
             call(&stage, dialect, &run_id, turns).await;
         }
