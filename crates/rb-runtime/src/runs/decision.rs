@@ -86,7 +86,7 @@ pub enum Delivery {
 pub struct Decided {
     /// Row of the newest step.
     pub row: Arc<StepRow>,
-    /// Patterns that were retrieved.
+    /// Patterns that the plan shows.
     pub matches: Vec<Match>,
     /// Operator messages that the plan contains.
     pub messages: Claimed,

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use rb_engine::guidance::fragment::Item;
 use rb_engine::guidance::{Query, Tier};
 use rb_engine::run::Plan;
 use rb_store::{Change, RunKey, RunStart, StepRow, StoreError};
@@ -13,6 +14,7 @@ use super::decision::{CallContext, Decided, Delivery, Durability};
 use super::live_run::LiveRun;
 use super::registry::RunGuard;
 use super::{RunError, RunService};
+use crate::retrieval::Match;
 use crate::retrieval::lookup::Lookup;
 use crate::telemetry::{StepAmended, StepAssessed, StepStored};
 
@@ -143,8 +145,10 @@ impl<'a> RunSession<'a> {
                 decided.messages = service.messages.claim(&self.run).await;
             }
             let texts = decided.messages.texts();
-            live.plan(pre_call, &lookup.retrieved, &texts, &model, &mut row);
-            (decided.matches, decided.is_over_quota) = (lookup.matches, lookup.is_over_quota);
+            let plan = live.plan(pre_call, &lookup.retrieved, &texts, &model, &mut row);
+            decided.matches = lookup.matches;
+            decided.matches.retain(|matched| is_shown(plan, matched));
+            decided.is_over_quota = lookup.is_over_quota;
             decided.row = Arc::new(row);
             rows.push(Arc::clone(&decided.row));
         }
@@ -235,6 +239,16 @@ impl<'a> RunSession<'a> {
         live.version = version;
         Ok(())
     }
+}
+
+/// Returns `true` if the fragment of a plan contains a pattern; the fragment may be too short for all of them.
+fn is_shown(plan: &Plan, matched: &Match) -> bool {
+    plan.shown().iter().any(|item| match item {
+        Item::Pattern(pattern) => {
+            pattern.id == matched.row.pattern_id && pattern.body.tier() == matched.tier
+        }
+        Item::Advice { .. } => false,
+    })
 }
 
 /// Changes that store steps, after the description of a run that begins.
