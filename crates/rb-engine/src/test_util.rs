@@ -1,13 +1,13 @@
-//! The trajectory fixture of the tests: one line a step, the expected reading at its end.
+//! Fixtures for monitor tests: one step per line, with the expected score at the end.
 //!
 //! ```text
 //! <tool> <input> => <observation>   | <reading> [FIRED]
 //! think <thought>                   | <reading> [FIRED]
-//! user <what a person says>         | <reading> [FIRED]
+//! user <message of the user>         | <reading> [FIRED]
 //! ```
 //!
-//! A reading may be `quiet`, `FIRED` or `any` where the score does not matter. `\n` and `\t` in an observation stand for
-//! a new line and a tab.
+//! The expectation may be `quiet`, `FIRED` or `any` if the exact score does not matter. `\n` and `\t` in an observation
+//! are a line break and a tab.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -17,15 +17,38 @@ use crate::config::Engine;
 use crate::run::MonitorSet;
 use crate::step::{Input, Step};
 
-/// Runs one monitor over the fixture and compares every line's reading.
-#[track_caller]
-pub(crate) fn check(monitor: &str, fixture: &str) {
-    check_task(monitor, "", fixture);
+/// Runs all cases of a file. A case is `## <name>`, then `task: <task>` if the run has one, then its steps. Steps that
+/// several cases start with are a `## setup <name>`, to which `after: <name>` refers. Lines with `# ` are comments.
+pub(crate) fn check_cases(monitor: &str, cases: &str) {
+    let mut setups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for case in cases.split("\n## ").skip(1) {
+        let (name, body) = case.split_once('\n').expect("a case has steps");
+        let (mut task, mut steps) = ("", Vec::new());
+        for line in body.lines().filter(|line| !line.starts_with("# ")) {
+            if let Some(text) = line.strip_prefix("task: ") {
+                task = text;
+            } else if let Some(setup) = line.strip_prefix("after: ") {
+                let known = setups.iter().find(|(name, _)| *name == setup);
+                steps.extend(&known.expect("a setup").1);
+            } else {
+                steps.push(line);
+            }
+        }
+        match name.strip_prefix("setup ") {
+            Some(setup) => setups.push((setup, steps)),
+            None => check_run(monitor, name, task, &steps.join("\n")),
+        }
+    }
 }
 
-/// The same for a run with a task.
+/// Runs one monitor over the fixture and compares the score of every line.
 #[track_caller]
-pub(crate) fn check_task(monitor: &str, task: &str, fixture: &str) {
+pub(crate) fn check(monitor: &str, fixture: &str) {
+    check_run(monitor, "", "", fixture);
+}
+
+#[track_caller]
+fn check_run(monitor: &str, name: &str, task: &str, fixture: &str) {
     let rules = Engine::default()
         .with_embedder(Arc::new(|text: &str| Vector::of(rb_embed::embed(text).values())));
     let mut monitors = MonitorSet::new(&rules, task);
@@ -47,7 +70,7 @@ pub(crate) fn check_task(monitor: &str, task: &str, fixture: &str) {
         );
         let fired = if reading.fired { " FIRED" } else { "" };
         let _ = writeln!(want, "{} | {}", text.trim(), expected.trim());
-        // Where only the alarm matters, the fixture says `quiet`.
+        // `quiet` accepts any score that does not fire.
         let quiet = expected.trim() == "quiet" && !reading.fired;
         let shown = if quiet { "quiet".to_owned() } else { format!("{:.2}{fired}", reading.score) };
         let shown = match expected.trim() {
@@ -57,10 +80,10 @@ pub(crate) fn check_task(monitor: &str, task: &str, fixture: &str) {
         };
         let _ = writeln!(got, "{} | {shown}", text.trim());
     }
-    assert_eq!(want, got);
+    assert_eq!(want, got, "{name}");
 }
 
-/// Lines that repeat, numbered from 0.
+/// Repeats a numbered line, starting at 0.
 pub(crate) fn repeat(times: u32, line: impl Fn(u32) -> String) -> String {
     (0..times).map(line).collect::<Vec<_>>().join("\n")
 }

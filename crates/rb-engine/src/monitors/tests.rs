@@ -1,16 +1,31 @@
-//! Cases for the semantic monitors, written by hand: runs of many kinds of agents that a monitor must notice, and runs
-//! that look alike and must stay silent.
-//!
-//! Where the rule leaves the exact step open, a line says `any`; the run must be noticed at its last line.
-
-mod claim_contradiction;
-mod cyclic_compression;
-mod late_sprawl;
-mod semantic_loop;
-mod silent_topic_drift;
-mod verification_skip;
+//! Properties of the registry, and hand-written cases for the semantic monitors: runs of many types of agents that must
+//! fire, and similar runs that must not.
 
 use super::*;
+use crate::test_util::check_cases;
+
+macro_rules! cases {
+    ($($monitor:literal),* $(,)?) => {
+        [$(($monitor, include_str!(concat!("cases/", $monitor, ".txt")))),*]
+    };
+}
+
+#[test]
+fn semantic_monitors_fire_as_expected() {
+    let cases = cases![
+        "claim_contradiction",
+        "semantic_loop",
+        "verification_skip",
+        "cyclic_compression",
+        "late_sprawl",
+        "silent_topic_drift",
+    ];
+    for (monitor, cases) in cases {
+        check_cases(monitor, cases);
+    }
+    let semantic = ALL.iter().filter(|spec| spec.suite == Suite::Semantic).map(|spec| spec.id);
+    assert!(semantic.eq(cases.iter().map(|(monitor, _)| *monitor)), "a monitor has no cases");
+}
 
 #[test]
 fn ids_are_unique_and_snake_case() {
