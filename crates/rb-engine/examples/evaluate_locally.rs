@@ -1,4 +1,4 @@
-//! Runs the heuristic suite over a few steps, without any server: `cargo run -p rb-engine --example evaluate_locally`.
+//! Runs the heuristic suite over a few steps without a server: `cargo run -p rb-engine --example evaluate_locally`.
 
 use rb_engine::config::{ConfigError, EngineConfig};
 use rb_engine::monitors::SuiteChoice;

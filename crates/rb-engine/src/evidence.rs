@@ -1,41 +1,41 @@
-//! Why a monitor reads what it reads: the steps, names and counts behind a score.
+//! Evidence for a score: the steps, names and counts behind it.
 
 use crate::analysis::text::shown;
 use crate::step::StepIndex;
 
-/// At most this many steps are cited: the first, then the most recent.
+/// Maximum number of cited steps: the first and the most recent ones.
 pub const EVIDENCE_STEPS_MAX: usize = 6;
 
-/// What a monitor saw. Every reading above zero carries one.
+/// Evidence for a score. Every score above zero has one.
 ///
-/// Names are short and on one line; texts that came back from tools never appear here.
+/// Names are short and on one line. Output of tools is never included.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Evidence {
-    /// Which of the monitor's patterns it was, in snake case.
+    /// Type of the evidence, in snake case.
     pub kind: &'static str,
     /// The steps involved, in order.
     pub steps: Vec<StepIndex>,
-    /// How often it happened.
+    /// Number of occurrences.
     pub count: u32,
-    /// The number at which the reading is full, where there is one.
+    /// The number at which the score is full, if there is one.
     pub limit: Option<u32>,
-    /// How many advices of the same monitor were shown earlier in the run.
+    /// Number of advices of the same monitor that were shown before.
     pub earlier: u32,
     /// The tool involved.
     pub tool: Option<Box<str>>,
     /// The file involved.
     pub path: Option<Box<str>>,
-    /// The words involved; always the agent's own or ours.
+    /// The words involved: always the agent's or the engine's, never those of a tool.
     pub phrase: Option<Box<str>>,
 }
 
 impl Evidence {
-    /// Evidence of one kind, seen this often.
+    /// Creates evidence with a count.
     pub fn new(kind: &'static str, count: u32) -> Self {
         Self { kind, count, ..Self::default() }
     }
 
-    /// With the steps involved; cut to the first and the most recent ones.
+    /// Sets the steps involved, limited to the first and the most recent ones.
     #[must_use]
     pub fn at(mut self, steps: impl IntoIterator<Item = StepIndex>) -> Self {
         self.steps = steps.into_iter().collect();
@@ -46,36 +46,36 @@ impl Evidence {
         self
     }
 
-    /// With the number at which the reading is full.
+    /// Sets the number at which the score is full.
     #[must_use]
     pub fn of(self, limit: u32) -> Self {
         Self { limit: Some(limit), ..self }
     }
 
-    /// With the tool involved.
+    /// Sets the tool involved.
     #[must_use]
     pub fn tool(self, tool: &str) -> Self {
         Self { tool: name(tool), ..self }
     }
 
-    /// With the file involved.
+    /// Sets the file involved.
     #[must_use]
     pub fn path(self, path: &str) -> Self {
         Self { path: name(path), ..self }
     }
 
-    /// With the words involved.
+    /// Sets the words involved.
     #[must_use]
     pub fn phrase(self, phrase: &str) -> Self {
         Self { phrase: name(phrase), ..self }
     }
 
-    /// It goes on although an advice about it was shown: time for a plainer word.
+    /// Reports whether it continues after an advice was shown, which calls for a plainer wording.
     pub fn is_repeated(&self) -> bool {
         self.earlier > 0
     }
 
-    /// "step 4", "steps 4 and 7", "steps 4, 7 and 9".
+    /// Formats the steps: "step 4", "steps 4 and 7", "steps 4, 7 and 9".
     pub fn steps_in_words(&self) -> String {
         match self.steps.as_slice() {
             [] => "this run".to_owned(),
@@ -87,7 +87,7 @@ impl Evidence {
         }
     }
 
-    /// "steps 3 to 7", or "step 3" where both are the same.
+    /// Formats the range of the steps: "steps 3 to 7", or "step 3" for a single one.
     pub fn span_in_words(&self) -> String {
         match (self.steps.first(), self.steps.last()) {
             (Some(first), Some(last)) if first != last => format!("steps {first} to {last}"),

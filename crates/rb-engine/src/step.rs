@@ -1,6 +1,6 @@
-//! What the agent did, as the engine sees it.
+//! The input of the engine: one turn of the agent.
 //!
-//! A step borrows its texts: the engine reads them once, keeps counts and hashes, and forgets them.
+//! A step borrows its texts. The engine reads them once and keeps only counts and hashes.
 
 use std::fmt;
 
@@ -14,36 +14,36 @@ impl fmt::Display for StepIndex {
     }
 }
 
-/// One turn of the agent: what it thought, what it did, and what came back.
+/// One turn of the agent: thought, action, observation.
 ///
 /// Absent texts are empty. `Step::default()` is a step in which nothing happened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Step<'a> {
-    /// What a person (not the tool, not us) said to the agent just before this step.
+    /// Message from the user just before this step.
     pub user_input: &'a str,
     /// The model's visible text of this turn.
     pub thought: &'a str,
     /// The tool call, if there was one.
     pub action: Option<Action<'a>>,
-    /// What came back from the tool.
+    /// The result of the tool.
     pub observation: &'a str,
-    /// The host says the call failed.
+    /// The host marked the call as failed.
     pub is_error: bool,
 }
 
 /// A tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Action<'a> {
-    /// The tool's name; never empty in a step built by [`Step::with_action`].
+    /// Name of the tool; never empty in a step built by [`Step::with_action`].
     pub tool: &'a str,
-    /// What the tool was given.
+    /// Argument of the call.
     pub input: Input<'a>,
 }
 
-/// The argument of a tool call, and the form in which it arrived.
+/// Argument of a tool call, and the form in which it arrived.
 ///
-/// The form matters: the heuristic suite is fixed by a reference that reads text arguments only, so
-/// `edit_revert` must not look into a structured one. Every other reader wants [`Input::text`].
+/// The form matters: the heuristic suite is fixed by a reference that reads text arguments only, so `edit_revert` must
+/// not read a structured one. All other code uses [`Input::text`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Input<'a> {
     /// No argument.
@@ -56,7 +56,7 @@ pub enum Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// The argument as text, whatever its form; empty when there is none.
+    /// Returns the argument as text in any form; empty without an argument.
     pub fn text(self) -> &'a str {
         match self {
             Self::None => "",
@@ -64,7 +64,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The argument only if it arrived as a string; empty otherwise.
+    /// Returns the argument if it arrived as a string, otherwise an empty text.
     pub fn as_plain_text(self) -> &'a str {
         match self {
             Self::Text(text) => text,
@@ -74,31 +74,31 @@ impl<'a> Input<'a> {
 }
 
 impl<'a> Step<'a> {
-    /// A step that only thinks.
+    /// Creates a step that only thinks.
     pub fn thought(thought: &'a str) -> Self {
         Self { thought, ..Self::default() }
     }
 
-    /// The same step with a tool call; an empty tool name is no call.
+    /// Adds a tool call; an empty tool name is no call.
     #[must_use]
     pub fn with_action(self, tool: &'a str, input: Input<'a>) -> Self {
         let action = (!tool.is_empty()).then_some(Action { tool, input });
         Self { action, ..self }
     }
 
-    /// The same step with what the tool answered.
+    /// Adds the result of the tool.
     #[must_use]
     pub fn with_observation(self, observation: &'a str) -> Self {
         Self { observation, ..self }
     }
 
-    /// The same step, marked as failed by the host or not.
+    /// Sets whether the host marked the step as failed.
     #[must_use]
     pub fn with_error(self, is_error: bool) -> Self {
         Self { is_error, ..self }
     }
 
-    /// The tool's name; empty when there was no call.
+    /// Returns the name of the tool; empty without a call.
     pub fn tool(&self) -> &'a str {
         self.action.map_or("", |action| action.tool)
     }

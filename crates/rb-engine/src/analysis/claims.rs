@@ -1,15 +1,15 @@
-//! What the agent asserts in its own words: that it is done, that tests pass, that something is missing.
+//! Claims of the agent: that it is done, that tests pass, that something is missing.
 //!
-//! Word lists over short sentences. What asks, plans, supposes, quotes or denies asserts nothing.
+//! Word lists over short sentences. Questions, plans, suppositions, quotations and denials are not claims.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use crate::analysis::phrases::{CORRECTIONS, Cue, CueSet, MISSING, SECOND_THOUGHTS};
-use crate::analysis::sentences::{SENTENCE_WORDS_MAX, Said, sentences, words};
+use crate::analysis::sentences::{SENTENCE_WORDS_MAX, Sentences, split_sentences, words};
 use crate::analysis::text::{any_in, fingerprint, fnv1a, is_word, prefix, searchable};
 
-/// A statement that can be held against another is short, and about something.
+/// Maximum number of words and minimum number of content words of a statement.
 const STATEMENT_WORDS_MAX: usize = 16;
 const STATEMENT_CONTENT_MIN: usize = 2;
 
@@ -21,13 +21,13 @@ const NOT_YET: &[&str] = &[
     "confirm", "check", "make", "when", "please", "before", "expect", "assuming", "want", "i'll",
     "maybe", "perhaps", "probably", "seems", "why", "how", "guess", "suppose",
 ];
-/// Words that deny.
+/// Negations.
 #[rustfmt::skip]
 const DENIALS: &[&str] = &[
     "not", "no", "never", "cannot", "can't", "isn't", "aren't", "doesn't", "don't", "didn't",
     "wasn't", "haven't", "hasn't", "won't", "without", "unable", "nothing",
 ];
-/// Words that carry no content.
+/// Words without content.
 #[rustfmt::skip]
 const SMALL: &[&str] = &[
     "the", "a", "an", "is", "are", "was", "were", "be", "been", "it", "this", "that", "there",
@@ -35,7 +35,7 @@ const SMALL: &[&str] = &[
     "now", "also", "just", "can", "really", "actually", "indeed",
 ];
 
-/// What a word does to a sentence; most do nothing.
+/// Function of a word in a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     NotYet,
@@ -44,7 +44,7 @@ enum Role {
     Content,
 }
 
-/// The lists above by first letter: every word of every short sentence is looked up here.
+/// The lists above by first letter, because every word of every short sentence is looked up.
 static ROLES: LazyLock<[Vec<(&str, Role)>; 26]> = LazyLock::new(|| {
     let mut roles = [const { Vec::new() }; 26];
     for (words, role) in [(NOT_YET, Role::NotYet), (DENIALS, Role::Denial), (SMALL, Role::Small)] {
@@ -57,7 +57,7 @@ static ROLES: LazyLock<[Vec<(&str, Role)>; 26]> = LazyLock::new(|| {
     roles
 });
 
-/// The place of the first letter in the alphabet; none for what begins otherwise.
+/// Returns the position of the first letter in the alphabet.
 fn letter(word: &str) -> Option<usize> {
     word.bytes().next().and_then(|first| first.checked_sub(b'a')).map(usize::from)
 }
@@ -76,76 +76,40 @@ fn is_denied(words: &[&str]) -> bool {
     words.iter().any(|word| role(word) == Role::Denial)
 }
 
-/// The agent hands over its work: it says that it is done, or simply reports, and announces nothing more.
+/// Reports whether the agent hands over its work: it reports and announces nothing more.
 pub(crate) fn hands_over(thought: &str) -> bool {
+    #[rustfmt::skip]
     const MORE_TO_DO: [&str; 18] = [
-        "let me",
-        "i'll",
-        "i will",
-        "next,",
-        "next step",
-        "now i",
-        "going to",
-        "let's",
-        "need to",
-        "remaining",
-        "to do:",
-        "plan:",
-        "not complete",
-        "not done",
-        "not finished",
-        "incomplete",
-        "is left",
-        "are left",
+        "let me", "i'll", "i will", "next,", "next step", "now i", "going to", "let's", "need to", "remaining",
+        "to do:", "plan:", "not complete", "not done", "not finished", "incomplete", "is left", "are left",
     ];
-    let Some(last) = sentences(thought).last() else { return false };
+    let Some(last) = split_sentences(thought).last() else { return false };
     let end = thought.floor_char_boundary(thought.len().saturating_sub(400));
     let suffix = thought[end..].to_lowercase().replace("let me know", "");
     let asks = last.ends_with('?') || last.ends_with(':');
     !asks && words(&suffix).count() >= 2 && !MORE_TO_DO.iter().any(|phrase| suffix.contains(phrase))
 }
 
-/// The agent says that the tests pass.
-pub(crate) fn says_tests_pass(thought: &str, said: &Said) -> bool {
+/// Reports whether the agent claims that the tests pass.
+pub(crate) fn claims_tests_pass(thought: &str, sentences: &Sentences) -> bool {
+    #[rustfmt::skip]
     const PASS: [&str; 9] = [
-        "pass",
-        "passes",
-        "passed",
-        "passing",
-        "green",
-        "succeed",
-        "succeeded",
-        "succeeds",
-        "clean",
+        "pass", "passes", "passed", "passing", "green", "succeed", "succeeded", "succeeds", "clean",
     ];
     const TESTS: [&str; 3] = ["tests", "suite", "specs"];
+    #[rustfmt::skip]
     const PART: [&str; 17] = [
-        "some",
-        "most",
-        "other",
-        "except",
-        "but",
-        "fail",
-        "failed",
-        "failing",
-        "fails",
-        "failure",
-        "failures",
-        "unrelated",
-        "existing",
-        "related",
-        "relevant",
-        "says",
-        "criteria",
+        "some", "most", "other", "except", "but", "fail", "failed", "failing", "fails", "failure", "failures",
+        "unrelated", "existing", "related", "relevant", "says", "criteria",
     ];
     const EXCUSES: [&str; 6] =
         ["unrelated", "pre-existing", "preexisting", "expected fail", "flaky", "criteria"];
     let is_about = |text: &str| any_in(&TESTS, text) && any_in(&PASS, text);
-    if !is_about(said.text()) || any_in(&EXCUSES, &searchable(prefix(thought, 2_000))) {
+    if !is_about(sentences.text()) || any_in(&EXCUSES, &searchable(prefix(thought, 2_000))) {
         return false;
     }
     let mut pass = false;
-    said.each(SENTENCE_WORDS_MAX, |sentence, _| {
+    sentences.each(SENTENCE_WORDS_MAX, |sentence, _| {
         if pass || !is_about(sentence) {
             return;
         }
@@ -167,19 +131,12 @@ pub(crate) fn says_tests_pass(thought: &str, said: &Said) -> bool {
     pass
 }
 
-/// "without failures" and the like say yes, not no.
+/// Removes phrases such as "without failures", which contain a negation but confirm success.
 fn without_praise(sentence: &str) -> Cow<'_, str> {
+    #[rustfmt::skip]
     const PRAISE: [&str; 10] = [
-        "without any failures",
-        "without failures",
-        "without any errors",
-        "without errors",
-        "with no failures",
-        "no failures",
-        "zero failures",
-        "0 failures",
-        "0 failed",
-        "no errors",
+        "without any failures", "without failures", "without any errors", "without errors", "with no failures",
+        "no failures", "zero failures", "0 failures", "0 failed", "no errors",
     ];
     let mut sentence = Cow::Borrowed(sentence);
     for praise in PRAISE {
@@ -190,20 +147,21 @@ fn without_praise(sentence: &str) -> Cow<'_, str> {
     sentence
 }
 
-/// Names of things that the agent says are not there.
-pub(crate) fn each_missing(said: &Said, heard: CueSet, mut found: impl FnMut(&str)) {
-    let says_so = heard.has(Cue::Missing) || (said.is_cut() && any_in(MISSING, said.text()));
-    if !says_so {
+/// Reports the things that the agent claims are missing.
+pub(crate) fn each_missing(sentences: &Sentences, cues: CueSet, mut found: impl FnMut(&str)) {
+    let is_reported =
+        cues.has(Cue::Missing) || (sentences.is_cut() && any_in(MISSING, sentences.text()));
+    if !is_reported {
         return;
     }
-    said.each(SENTENCE_WORDS_MAX, |sentence, words| {
+    sentences.each(SENTENCE_WORDS_MAX, |sentence, words| {
         let sign = MISSING.iter().find_map(|sign| sentence.find(sign).map(|at| (at, sign.len())));
         let Some((at, len)) = sign
             .filter(|_| is_plain(words.iter().copied().take(8).filter(|word| *word != "could")))
         else {
             return;
         };
-        // The thing stands right before the sign or soon after it; "the key is missing in a.json" is about the key.
+        // The thing is directly before the phrase or soon after it; "the key is missing in a.json" is about the key.
         let before = things(&sentence[..at]).last();
         let after = things(sentence.get(at + len..).unwrap_or("")).next();
         let in_something = sentence[at..].contains(" in ") || sentence[at..].contains(" from ");
@@ -220,7 +178,7 @@ pub(crate) fn each_missing(said: &Said, heard: CueSet, mut found: impl FnMut(&st
     });
 }
 
-/// Words that name one thing: files and ids.
+/// Returns the words that identify one thing: files and ids.
 fn things(text: &str) -> impl Iterator<Item = &str> {
     let edges = |c: char| !c.is_alphanumeric() && !matches!(c, '/' | '.' | '_');
     text.split(|c: char| c.is_whitespace() || matches!(c, ',' | '(' | ')' | '"'))
@@ -228,7 +186,7 @@ fn things(text: &str) -> impl Iterator<Item = &str> {
         .filter(|word| names_a_thing(word))
 }
 
-/// Looks like the name of one thing, a file or an id, rather than a word or a name in code.
+/// Reports whether a word looks like a file or an id, rather than an ordinary word or a name in code.
 pub(crate) fn names_a_thing(word: &str) -> bool {
     let has = |test: fn(char) -> bool| word.chars().any(test);
     let is_file = word.rsplit_once('.').is_some_and(|(name, ending)| {
@@ -240,14 +198,14 @@ pub(crate) fn names_a_thing(word: &str) -> bool {
         && (is_file || (has(|c| c.is_ascii_digit()) && has(char::is_alphabetic)))
 }
 
-/// Calls back with what each sentence states: a fingerprint of what it is about, and what it says of it.
+/// Reports the statement of each sentence: a fingerprint of its subject, and its value.
 ///
-/// An answer is about "the answer" and says its words. Any other short, plain sentence is about its own words and says
-/// yes or no to them. Numbers are part of the words: another value is another statement, not the opposite.
-pub(crate) fn each_statement(said: &Said, mut found: impl FnMut(u64, Cow<'static, str>)) {
-    // Most thoughts give no answer.
-    let answers = said.text().contains("answer");
-    for sentence in said.sentences() {
+/// The value of an answer is its words. The subject of any other short, plain sentence is its words, and the value is
+/// yes or no. Numbers belong to the subject, so a different number is a different statement rather than the opposite.
+pub(crate) fn each_statement(sentences: &Sentences, mut found: impl FnMut(u64, Cow<'static, str>)) {
+    // Most thoughts contain no answer.
+    let answers = sentences.text().contains("answer");
+    for sentence in sentences.iter() {
         let given = if answers { answer_after(sentence) } else { None };
         let stated = match given {
             Some(answer) if words(sentence).nth(SENTENCE_WORDS_MAX).is_none() => {
@@ -262,7 +220,7 @@ pub(crate) fn each_statement(said: &Said, mut found: impl FnMut(u64, Cow<'static
     }
 }
 
-/// What follows where a sentence begins to give an answer.
+/// Returns the text after the phrase that introduces an answer.
 fn answer_after(sentence: &str) -> Option<&str> {
     ["final answer is", "final answer:", "the answer is", "answer:"].iter().find_map(|opening| {
         let (before, answer) = sentence.split_once(opening)?;
@@ -271,7 +229,7 @@ fn answer_after(sentence: &str) -> Option<&str> {
 }
 
 fn yes_or_no<'w>(words: impl Iterator<Item = &'w str>) -> Option<(u64, Cow<'static, str>)> {
-    // The words in any order: their fingerprints, added up.
+    // The sum of the hashes is independent of the order of the words.
     let (mut subject, mut content, mut denied) = (0_u64, 0, false);
     for (at, word) in words.enumerate() {
         match role(word) {
@@ -289,7 +247,7 @@ fn yes_or_no<'w>(words: impl Iterator<Item = &'w str>) -> Option<(u64, Cow<'stat
     (content >= STATEMENT_CONTENT_MIN).then_some((subject, says.into()))
 }
 
-/// The answer itself: up to the first clause, letters and digits only. Pointers ("in the table") are none.
+/// Returns the letters and digits of the first clause. References ("in the table") are not answers.
 fn answer_of(text: &str) -> Option<String> {
     let clause = text.split([',', ';', '(']).next().unwrap_or(text);
     let first = words(clause).next()?;
@@ -299,7 +257,7 @@ fn answer_of(text: &str) -> Option<String> {
     (!points && !answer.is_empty()).then_some(answer)
 }
 
-/// A word without the endings that change between "supports" and "support".
+/// Removes endings, so that "supports" equals "support".
 fn stem(word: &str) -> &str {
     let cut = ["ing", "ed", "es", "s"]
         .iter()
@@ -307,10 +265,10 @@ fn stem(word: &str) -> &str {
     cut.unwrap_or(word).trim_end_matches('e')
 }
 
-/// How often the agent corrects itself in one thought, given in lower case.
-pub(crate) fn corrections(lower: &str, heard: CueSet) -> u32 {
-    let takes_back = heard.has(Cue::Correction);
-    if !takes_back && !heard.has(Cue::SecondThought) {
+/// Counts self-corrections in a thought, which is in lower case.
+pub(crate) fn corrections(lower: &str, cues: CueSet) -> u32 {
+    let takes_back = cues.has(Cue::Correction);
+    if !takes_back && !cues.has(Cue::SecondThought) {
         return 0;
     }
     let mut count = 0_u32;
@@ -332,7 +290,7 @@ mod tests {
     use crate::analysis::text::Lowercased;
 
     #[test]
-    fn handing_over_is_a_report_without_plans() {
+    fn completion_reports_announce_nothing_more() {
         let cases = [
             ("I have fixed the parser. All done!", true),
             ("Done. The file is in place.", true),
@@ -350,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn passing_tests_are_claimed_plainly() {
+    fn claims_of_passing_tests_are_recognised() {
         let cases = [
             ("All tests pass now.", true),
             ("The test suite is green, let me write the changelog.", true),
@@ -366,12 +324,12 @@ mod tests {
             ("The fixture passes a Decimal into the tests.", false),
         ];
         for (thought, pass) in cases {
-            assert_eq!(says_tests_pass(thought, &Said::of(thought)), pass, "{thought}");
+            assert_eq!(claims_tests_pass(thought, &Sentences::of(thought)), pass, "{thought}");
         }
     }
 
     #[test]
-    fn missing_things_are_named() {
+    fn names_of_missing_things_are_extracted() {
         let cases: [(&str, Option<&str>); 9] = [
             (
                 "The file settings.yaml does not exist, so I have to do it here.",
@@ -388,17 +346,19 @@ mod tests {
         ];
         for (thought, thing) in cases {
             let mut found = None;
-            let heard = CueSet::match_thought(&Lowercased::of(thought), |_| {});
-            each_missing(&Said::of(thought), heard, |thing| found = Some(thing.to_owned()));
+            let cues = CueSet::match_thought(&Lowercased::of(thought), |_| {});
+            each_missing(&Sentences::of(thought), cues, |thing| found = Some(thing.to_owned()));
             assert_eq!(found.as_deref(), thing, "{thought}");
         }
     }
 
     #[test]
-    fn statements_are_about_their_words() {
+    fn opposite_statements_have_equal_subjects() {
         let of = |sentence: &str| {
             let mut stated = None;
-            each_statement(&Said::of(sentence), |subject, says| stated = Some((subject, says)));
+            each_statement(&Sentences::of(sentence), |subject, says| {
+                stated = Some((subject, says));
+            });
             stated
         };
         let opposite = |a: &str, b: &str| match (of(a), of(b)) {
@@ -423,9 +383,9 @@ mod tests {
             ("", 0),
         ];
         for (thought, count) in cases {
-            let folded = Lowercased::of(thought);
-            let heard = CueSet::match_thought(&folded, |_| {});
-            assert_eq!(corrections(folded.lower(), heard), count, "{thought}");
+            let lowercased = Lowercased::of(thought);
+            let cues = CueSet::match_thought(&lowercased, |_| {});
+            assert_eq!(corrections(lowercased.lower(), cues), count, "{thought}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! How hard the last step looks: one number from the thought's wording.
+//! Difficulty of a step, estimated from the wording of the thought.
 //!
-//! Four shares (doubt, length, trouble, things named) are weighted, added, and spread by a logistic
-//! curve. The result lies between 0.047 and 0.953; an empty text is 0.5, the middle.
+//! Four components (hedging, length, trouble words, named entities) are weighted, added, and mapped by a logistic curve
+//! to the range from 0.047 to 0.953. An empty text gives 0.5.
 
 use crate::analysis::lexicon::ThoughtWords;
 use crate::analysis::text::{Lowercased, is_word, run_len};
@@ -11,16 +11,16 @@ const LENGTH_WEIGHT: f64 = 0.25;
 const TROUBLE_WEIGHT: f64 = 0.25;
 const ENTITY_WEIGHT: f64 = 0.20;
 
-/// This many words read as full length.
+/// Number of words at which the length component is 1.
 const WORDS_FULL: f64 = 500.0;
-/// This many kinds of trouble words read as full trouble.
+/// Number of distinct trouble words at which their component is 1.
 const TROUBLES_FULL: f64 = 3.0;
-/// This many named things read as full.
+/// Number of entities at which their component is 1.
 const ENTITIES_FULL: f64 = 10.0;
-/// How steeply the curve rises around its middle.
+/// Steepness of the logistic curve at its middle.
 const STEEPNESS: f64 = 6.0;
 
-/// The difficulty of one thought, from 0 (easy) to 1 (hard).
+/// Returns the difficulty of a thought, from 0 (easy) to 1 (hard).
 ///
 /// ```
 /// assert_eq!(rb_engine::analysis::difficulty::difficulty(""), 0.5);
@@ -30,7 +30,7 @@ pub fn difficulty(thought: &str) -> f64 {
     from_words(thought, &ThoughtWords::of(&Lowercased::of(thought)))
 }
 
-/// The same for a thought whose words are counted already.
+/// Returns the difficulty of a thought whose words have been counted.
 pub(crate) fn from_words(thought: &str, found: &ThoughtWords) -> f64 {
     if thought.is_empty() {
         return 0.5;
@@ -47,10 +47,9 @@ pub(crate) fn from_words(thought: &str, found: &ThoughtWords) -> f64 {
     1.0 / (1.0 + (-STEEPNESS * (raw - 0.5)).exp())
 }
 
-/// How many things a thought names: paths, dotted names, quoted texts, from left to right without
-/// overlap. Counting stops where more would change nothing.
+/// Counts paths, dotted names and quoted texts, from left to right and without overlap, up to [`ENTITIES_FULL`].
 ///
-/// Each of them holds a slash, a dot or a quote, so only the surroundings of those are looked at.
+/// Each of them contains a slash, a dot or a quote, so only the surroundings of those are examined.
 fn entity_count(thought: &str) -> u32 {
     let mut count = 0;
     let mut after_last = 0;
@@ -75,22 +74,16 @@ fn entity_count(thought: &str) -> u32 {
     count
 }
 
-/// Where the next slash, dot or quote is.
+/// Returns the position of the next slash, dot or quote.
 fn next_mark(text: &str, from: usize) -> Option<usize> {
-    const MARKS: [bool; 256] = {
-        let mut marks = [false; 256];
-        let mut rest: &[u8] = b"/\\.\"'`";
-        while let [mark, more @ ..] = rest {
-            marks[*mark as usize] = true;
-            rest = more;
-        }
-        marks
-    };
     let rest = text.as_bytes().get(from..)?;
-    rest.iter().position(|byte| MARKS[usize::from(*byte)]).map(|at| from + at)
+    rest.iter()
+        .position(|byte| matches!(byte, b'/' | b'\\' | b'.' | b'"' | b'\'' | b'`'))
+        .map(|at| from + at)
 }
 
-/// At least two parts that each begin with a slash. (A drive before them makes no difference to the count.)
+/// Returns the length of a path: at least two parts that start with a slash. (A drive letter before it does not change
+/// the count.)
 fn path_len(rest: &str) -> usize {
     let mut at = 0;
     let mut parts = 0;
@@ -105,7 +98,7 @@ fn path_len(rest: &str) -> usize {
     if parts >= 2 { at } else { 0 }
 }
 
-/// Whether the dot follows a whole word that begins with an ASCII letter or an underscore and was not counted yet.
+/// Reports whether the dot follows a whole, uncounted word that starts with an ASCII letter or an underscore.
 fn begins_dotted(thought: &str, after_last: usize, dot: usize) -> bool {
     let free = &thought[after_last..dot];
     let word = &free[free.trim_end_matches(is_word).len()..];
@@ -113,7 +106,7 @@ fn begins_dotted(thought: &str, after_last: usize, dot: usize) -> bool {
     !cut && word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
 }
 
-/// Parts that each begin with a dot.
+/// Returns the length of parts that start with a dot.
 fn parts_len(rest: &str) -> usize {
     let mut at = 0;
     while rest.as_bytes().get(at) == Some(&b'.') {
@@ -126,7 +119,7 @@ fn parts_len(rest: &str) -> usize {
     at
 }
 
-/// At least three characters between two quotes, which need not be of one kind.
+/// Returns the length of a quoted text: at least three characters between two quotes, which may be of different types.
 fn quoted_len(rest: &str) -> usize {
     let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'' | b'`');
     let Some(inside) = rest.as_bytes().iter().skip(1).position(is_quote) else { return 0 };

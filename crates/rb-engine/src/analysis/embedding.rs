@@ -1,16 +1,16 @@
-//! What texts mean, as directions: the engine compares them, the host says how they are made.
+//! Embedding vectors and the interface of embedders.
 //!
-//! The engine carries no vocabulary. A host passes an `Embedder`; without one, `TrigramEmbedder` compares spellings,
-//! which finds repetitions but no rewording.
+//! The engine contains no vocabulary. A host passes an [`Embedder`]; the fallback [`TrigramEmbedder`] compares
+//! spellings, which detects repetitions but no rewording.
 
 use std::fmt;
 
 use crate::analysis::text::is_word;
 
-/// How many numbers a direction has.
+/// Dimensions of a vector.
 pub const DIMS: usize = 256;
 
-/// A direction in meaning: of length 1, or all zeros for a text that says nothing.
+/// A unit vector, or the zero vector of an empty text.
 #[derive(Clone, PartialEq)]
 pub struct Vector(Box<[f32; DIMS]>);
 
@@ -21,12 +21,12 @@ impl fmt::Debug for Vector {
 }
 
 impl Vector {
-    /// Says nothing.
+    /// Returns the zero vector.
     pub fn zero() -> Self {
         Self(Box::new([0.0; DIMS]))
     }
 
-    /// The direction of these numbers; shorter lists are filled with zeros, longer ones cut.
+    /// Normalises the values to a unit vector; missing values are zero, surplus ones are dropped.
     pub fn of(values: &[f32]) -> Self {
         let mut vector = Self::zero();
         for (mine, given) in vector.0.iter_mut().zip(values) {
@@ -43,7 +43,7 @@ impl Vector {
         }
     }
 
-    /// Sixteen sums side by side: one sum would wait for itself at every step.
+    /// Sixteen independent sums, which the compiler vectorises.
     fn dot(&self, other: &Self) -> f32 {
         const LANES: usize = 16;
         let (mine, others) = (self.0.as_chunks::<LANES>().0, other.0.as_chunks::<LANES>().0);
@@ -56,17 +56,17 @@ impl Vector {
         sums.into_iter().sum()
     }
 
-    /// How alike two directions are: 1 for the same, 0 for nothing in common or a text that says nothing.
+    /// Returns the cosine, from 0 to 1. The cosine with the zero vector is 0.
     pub fn cosine(&self, other: &Self) -> f64 {
         f64::from(self.dot(other)).clamp(0.0, 1.0)
     }
 
-    /// How alike the most alike of several directions is; 0 where there are none.
+    /// Returns the highest cosine with one of several vectors; 0 without any.
     pub(crate) fn closest<'v>(&self, others: impl Iterator<Item = &'v Self>) -> f64 {
         others.map(|other| self.cosine(other)).fold(0.0, f64::max)
     }
 
-    /// Turns towards another direction by this share of the way; one that says nothing takes it over.
+    /// Moves the vector towards another by a share of the distance. The zero vector takes the other value.
     pub(crate) fn lerp(&mut self, other: &Self, share: f32) {
         let share = if self.is_zero() { 1.0 } else { share };
         for (mine, given) in self.0.iter_mut().zip(other.0.iter()) {
@@ -75,19 +75,19 @@ impl Vector {
         self.normalise();
     }
 
-    /// Whether the text said nothing.
+    /// Reports whether this is the zero vector.
     pub fn is_zero(&self) -> bool {
         self.0.iter().all(|value| *value == 0.0)
     }
 }
 
-/// Turns a text into a direction. The same text must always give the same one.
+/// Converts texts to vectors. The same text must always give the same vector.
 pub trait Embedder: Send + Sync {
-    /// The direction of a short text.
+    /// Embeds a short text.
     fn embed(&self, text: &str) -> Vector;
 
-    /// A second opinion: whether two short texts, which their directions make look alike, ask for the same thing. `None`
-    /// where nobody has one. It may be slow: it is asked when an alarm depends on it, never for every step.
+    /// Returns whether two short texts with similar vectors ask for the same thing, according to a second, more precise
+    /// model. `None` without such a model. May be slow: it is called only when an alarm depends on it.
     fn second_opinion(&self, _a: &str, _b: &str) -> Option<bool> {
         None
     }
@@ -99,7 +99,7 @@ impl<F: Fn(&str) -> Vector + Send + Sync> Embedder for F {
     }
 }
 
-/// Compares spellings: a text is the sum of the three-letter pieces of its words.
+/// Compares spellings: a text is the sum of the trigrams of its words.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TrigramEmbedder;
 
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spellings_compare() {
+    fn similar_spellings_have_a_high_cosine() {
         let like = |a: &str, b: &str| TrigramEmbedder.embed(a).cosine(&TrigramEmbedder.embed(b));
         assert!(like("session timeout", "Session  timeouts") > 0.9);
         assert!(like("session timeout", "paint a fence") < 0.3);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_closest_is_as_close_as_alone() {
+    fn the_closest_equals_the_maximum_of_single_cosines() {
         let texts =
             ["session timeout", "the parser", "session token", "x", "timeouts of a session", ""];
         let of: Vec<Vector> = texts.iter().map(|text| TrigramEmbedder.embed(text)).collect();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_direction_turns_and_stays_one() {
+    fn lerp_keeps_unit_length() {
         let (north, east) = (Vector::of(&[1.0]), Vector::of(&[0.0, 1.0]));
         let mut way = Vector::zero();
         way.lerp(&north, 0.1);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn directions_take_anything() {
+    fn vectors_accept_any_values() {
         assert!(Vector::of(&[f32::NAN, f32::INFINITY]).is_zero());
         let one = Vector::of(&[3.0; 1_000]);
         assert!((one.cosine(&one) - 1.0).abs() < 1e-5);

@@ -1,20 +1,20 @@
-//! What several readers want to know of one step, found out once.
+//! Features of a step that several monitors use, computed once.
 
 use crate::analysis::history::{History, StepContext};
 use crate::analysis::lexicon::{ObservationLooks, ThoughtWords};
 use crate::analysis::text::Lowercased;
 use crate::step::Step;
 
-/// A step and what a first reading of its texts shows.
+/// A step with the results of the analysis of its texts.
 #[derive(Clone, Copy)]
 pub(crate) struct StepFeatures<'a> {
     pub(crate) step: Step<'a>,
     pub(crate) thought: ThoughtWords,
     /// The thought in lower case.
-    pub(crate) folded: &'a Lowercased<'a>,
+    pub(crate) lowercased: &'a Lowercased<'a>,
     pub(crate) observation: ObservationLooks,
-    /// The step understood, and what came before; only there when a semantic monitor watches.
-    pub(crate) scene: Option<(&'a StepContext, &'a History)>,
+    /// The analysed step and the history before it; `None` without semantic monitors.
+    pub(crate) context: Option<(&'a StepContext, &'a History)>,
 }
 
 impl<'a> StepFeatures<'a> {
@@ -22,13 +22,13 @@ impl<'a> StepFeatures<'a> {
         Self {
             step,
             thought: ThoughtWords::of(thought),
-            folded: thought,
+            lowercased: thought,
             observation: ObservationLooks::of(step.observation),
-            scene: None,
+            context: None,
         }
     }
 
-    /// The host says so, or the observation looks like it.
+    /// Reports whether the host marked the step as failed or the observation looks like a failure.
     pub(crate) fn failed(&self) -> bool {
         self.step.is_error || self.observation.failed
     }

@@ -1,13 +1,13 @@
-//! What the semantic monitors look at: the step, understood, in the light of what the run has shown so far.
+//! Analysis of a step in the context of its run, for the semantic monitors.
 //!
-//! All of them ask the same questions (is this answer new, was this asked before, how alike are these acts), so the
-//! answers are found once a step, here, and the past is kept once a run, in [`History`]. Its memory is bounded: the last
-//! [`RECENT_MAX`] acts, three filters for what was ever seen, and a few counters.
+//! The monitors ask the same questions (is the result new, was it requested before, how similar are the actions), so
+//! the answers are computed once per step, and the past is stored once per run, in [`History`]. Its memory is bounded:
+//! the last [`RECENT_MAX`] actions, four filters, and a few counters.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::analysis::action::{ActionSummary, Kind, ToolPolicies, entities, understand};
+use crate::analysis::action::{ActionSummary, Kind, ToolPolicies, analyse, entities};
 use crate::analysis::embedding::{Embedder, Vector};
 use crate::analysis::identifiers::{Name, each_name};
 use crate::analysis::phrases::{Cue, CueSet};
@@ -15,95 +15,96 @@ use crate::analysis::recency_filter::RecencyFilter;
 use crate::analysis::text::{any_in, fingerprint, fnv1a, prefix, searchable, word_count};
 use crate::step::{Step, StepIndex};
 
-/// How many acts back monitors look.
+/// Number of recent actions that are stored.
 pub(crate) const RECENT_MAX: usize = 20;
-/// An answer with a smaller share of new lines tells nothing new.
+/// A result with a smaller share of new lines is stale.
 pub(crate) const STALE_BELOW: f64 = 0.12;
-/// A thought is compared by its beginning.
+/// Characters of a thought that are embedded.
 const THOUGHT_CHARS: usize = 600;
-/// Shorter thoughts say too little to be compared.
+/// Minimum number of words of a thought that is embedded.
 const THOUGHT_WORDS_MIN: u32 = 4;
-/// Lines of an answer that are looked at, from either end.
+/// Lines at the start and at the end of a result that are checked for novelty.
 const LINES_MAX: usize = 200;
-/// An answer of so many lines says little; nothing new in it is no surprise.
+/// Maximum number of lines of a short result.
 const SHORT_LINES: u32 = 1;
 
-/// One step, understood.
+/// The analysed step.
 #[derive(Debug, Clone)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "independent facts about one step, each asked for by name"
 )]
 pub(crate) struct StepContext {
-    pub(crate) act: ActionSummary,
-    /// The share of the answer's lines that the run has not shown before; `None` when nothing came back.
+    pub(crate) action: ActionSummary,
+    /// Share of the result's lines that are new in this run; `None` if the result is empty.
     pub(crate) novelty: Option<f64>,
-    /// The answer says that there is nothing.
+    /// The result reports that nothing was found.
     pub(crate) found_nothing: bool,
-    /// The answer is one line long.
+    /// The result is one line long.
     pub(crate) is_short: bool,
-    /// The same was asked before in this run.
+    /// An action with the same target occurred before in this run.
     pub(crate) asked_before: bool,
-    /// What the act is about; for a search, what it looks for.
+    /// Embedding of the action; for a search, of its query.
     pub(crate) meaning: Vector,
-    /// What the thought is about; `None` where it says too little.
+    /// Embedding of the thought; `None` if it is too short.
     pub(crate) thought: Option<Vector>,
-    /// How close the step is to the task, the closer of act and thought; `None` without a task.
+    /// Similarity of the action or the thought to the task, whichever is higher; `None` without a task.
     pub(crate) on_task: Option<f64>,
-    /// The share of the names in the act that the run has shown before; `None` when it names nothing.
+    /// Share of the names in the action that are known in this run; `None` if it contains none.
     pub(crate) familiar: Option<f64>,
     /// The names in the texts of the step.
     pub(crate) names: Names,
-    /// The texts that an edit takes out and puts in, as fingerprints in order; empty for anything else.
+    /// Fingerprints of the texts that an edit removes and inserts, in order; empty for other actions.
     pub(crate) edit: Vec<u64>,
-    /// The act writes a file that was written before.
+    /// The action writes a file that was written before.
     pub(crate) rewrites: bool,
-    /// The act changed something, and it worked.
+    /// The action changed something successfully.
     pub(crate) changes: bool,
 }
 
-/// The names in the beginning of each text of a step, in order.
+/// The names at the start of each text of a step, in order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Names {
-    /// In the argument.
-    pub(crate) done: Vec<Name>,
-    /// In the thought.
-    pub(crate) said: Vec<Name>,
-    /// In what came back.
-    pub(crate) answered: Vec<Name>,
+    /// Names in the argument.
+    pub(crate) argument: Vec<Name>,
+    /// Names in the thought.
+    pub(crate) thought: Vec<Name>,
+    /// Names in the result.
+    pub(crate) result: Vec<Name>,
 }
 
 impl StepContext {
-    /// It brought nothing new: a failure, nothing found, or an answer that was known already.
-    pub(crate) fn is_fruitless(&self) -> bool {
+    /// Reports whether the step brought no new result: a failure, nothing found, or a stale result.
+    pub(crate) fn has_no_new_result(&self) -> bool {
         let stale = self.novelty.is_none_or(|new| new < STALE_BELOW);
-        self.act.outcome.failed || self.found_nothing || stale
+        self.action.outcome.failed || self.found_nothing || stale
     }
 
-    /// Like [`Self::is_fruitless`], but a short answer to a new question is taken for what it is.
-    pub(crate) fn is_no_news(&self) -> bool {
-        self.is_fruitless() && (self.asked_before || !(self.is_short || self.novelty.is_none()))
+    /// Like [`Self::has_no_new_result`], but accepts a short result of a new request.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.has_no_new_result()
+            && (self.asked_before || !(self.is_short || self.novelty.is_none()))
     }
 
-    /// It showed something new, be it that there is nothing where nobody had looked.
-    pub(crate) fn is_evidence(&self) -> bool {
+    /// Reports whether the step showed something new, including that something does not exist.
+    pub(crate) fn has_new_information(&self) -> bool {
         let new = self.novelty.is_some_and(|new| new >= STALE_BELOW);
         self.changes || new || (self.found_nothing && !self.asked_before)
     }
 
-    /// How close the step is to a direction, the closer of act and thought.
-    pub(crate) fn closeness(&self, to: &Vector) -> f64 {
+    /// Returns the similarity of the action or the thought to a vector, whichever is higher.
+    pub(crate) fn similarity_to(&self, to: &Vector) -> f64 {
         to.closest([&self.meaning].into_iter().chain(&self.thought))
     }
 
-    /// A fingerprint of the places the act looks at.
+    /// Returns a fingerprint of the places that the action reads.
     pub(crate) fn scope(&self) -> u64 {
-        let places: Vec<&str> = self.act.reads.iter().map(|file| file.path.as_str()).collect();
+        let places: Vec<&str> = self.action.reads.iter().map(|file| file.path.as_str()).collect();
         fingerprint(&places.join("\n"))
     }
 }
 
-/// What is kept of an earlier act.
+/// A stored earlier action.
 #[derive(Debug, Clone)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -114,36 +115,36 @@ pub(crate) struct PastStep {
     pub(crate) kind: Kind,
     pub(crate) loose_key: u64,
     pub(crate) target_key: u64,
-    /// Where it looked.
+    /// Fingerprint of the places that it read.
     pub(crate) scope: u64,
     pub(crate) result_key: u64,
-    /// The error itself, and the sort of error.
+    /// Fingerprints of the error and of its type.
     pub(crate) error: Option<u64>,
     pub(crate) error_class: Option<u64>,
     pub(crate) failed: bool,
-    pub(crate) no_news: bool,
+    pub(crate) is_stale: bool,
     pub(crate) found_nothing: bool,
     pub(crate) poll: bool,
-    /// How many changes had been made before it.
+    /// Number of changes before the action.
     pub(crate) changes_before: u32,
     pub(crate) query: Option<Box<str>>,
     pub(crate) meaning: Vector,
     pub(crate) thought: Option<Vector>,
 }
 
-/// What the run has shown so far.
+/// State of the run so far, for the semantic monitors.
 pub(crate) struct History {
     embedder: Arc<dyn Embedder>,
     policies: ToolPolicies,
     task: Option<Vector>,
-    /// What the user asked for last, after the task.
+    /// Embedding of the latest user message after the task.
     asked_for: Option<Vector>,
     task_text: Box<str>,
-    /// The newest acts, oldest first; the current one is not among them while monitors look.
+    /// Recent actions, oldest first, without the current one.
     pub(crate) recent: VecDeque<PastStep>,
-    /// Acts so far, messages and thinking left out.
-    pub(crate) acts: u32,
-    /// Changes so far, of files or elsewhere.
+    /// Number of actions so far, without messages and thinking.
+    pub(crate) actions: u32,
+    /// Number of changes so far, of files or elsewhere.
     pub(crate) changes: u32,
     lines: RecencyFilter,
     asked: RecencyFilter,
@@ -151,9 +152,9 @@ pub(crate) struct History {
     written: RecencyFilter,
 }
 
-/// So much of a query is kept, for comparing words and asking for a second opinion.
+/// Characters of a query that are stored for comparisons.
 const QUERY_CHARS: usize = 120;
-/// So much of the task is kept.
+/// Characters of the task that are stored.
 const TASK_CHARS: usize = 2_400;
 
 impl History {
@@ -167,7 +168,7 @@ impl History {
             asked_for: None,
             task_text,
             recent: VecDeque::new(),
-            acts: 0,
+            actions: 0,
             changes: 0,
             lines: RecencyFilter::default(),
             asked: RecencyFilter::default(),
@@ -176,48 +177,50 @@ impl History {
         }
     }
 
-    /// What the agent was asked to do, its beginning.
+    /// Returns the start of the task.
     pub(crate) fn task(&self) -> &str {
         &self.task_text
     }
 
-    /// Whether a second opinion says that two texts, which look alike, ask for different things.
-    pub(crate) fn denies(&self, a: &str, b: &str) -> bool {
+    /// Reports whether the embedder's second opinion is that two similar texts ask for different things.
+    pub(crate) fn is_denied_by_second_opinion(&self, a: &str, b: &str) -> bool {
         self.embedder.second_opinion(prefix(a, QUERY_CHARS), prefix(b, QUERY_CHARS)) == Some(false)
     }
 
-    /// Understands the next step in the light of what came before; `heard` is what its answer says.
-    pub(crate) fn look(&mut self, step: &Step<'_>, heard: CueSet) -> StepContext {
-        let mut act = understand(step, &self.policies);
-        act.poll |= waits(step, &act, heard);
-        act.stateful |= !act.outcome.failed && is_by_hand(step.tool());
-        let about = act.query.as_deref().filter(|_| act.kind == Kind::Search);
-        let meaning = self.embedder.embed(about.unwrap_or(&act.text_for_meaning));
-        let said = prefix(step.thought, THOUGHT_CHARS);
-        let thought = (word_count(said) >= THOUGHT_WORDS_MIN).then(|| self.embedder.embed(said));
+    /// Analyses the next step. `cues` are those of its observation.
+    pub(crate) fn analyse(&mut self, step: &Step<'_>, cues: CueSet) -> StepContext {
+        let mut action = analyse(step, &self.policies);
+        action.poll |= is_polling(step, &action, cues);
+        action.stateful |= !action.outcome.failed && is_ui_tool(step.tool());
+        let about = action.query.as_deref().filter(|_| action.kind == Kind::Search);
+        let meaning = self.embedder.embed(about.unwrap_or(&action.text_for_meaning));
+        let thought = prefix(step.thought, THOUGHT_CHARS);
+        let thought =
+            (word_count(thought) >= THOUGHT_WORDS_MIN).then(|| self.embedder.embed(thought));
         if word_count(step.user_input) >= THOUGHT_WORDS_MIN {
             self.asked_for = Some(self.embedder.embed(prefix(step.user_input, THOUGHT_CHARS)));
         }
         let near = |wanted: &Vector| wanted.closest([&meaning].into_iter().chain(&thought));
         let asked = self.asked_for.as_ref().map_or(0.0, near);
         let on_task = self.task.as_ref().map(|task| near(task).max(asked));
-        let familiar = self.familiar(step, &act);
-        let names = self.note_names(step);
-        let edit = if act.edits {
+        let familiar = self.familiar(step, &action);
+        let names = self.record_names(step);
+        let edit = if action.edits {
             edited_texts(step.action.map_or("", |action| action.input.text()))
         } else {
             Vec::new()
         };
-        let (novelty, is_short) = self.novelty(step.observation, &act);
-        let rewrites = act
+        let (novelty, is_short) = self.novelty(step.observation, &action);
+        let rewrites = action
             .writes
             .iter()
             .fold(false, |again, file| again | !self.written.insert(fingerprint(&file.path)));
-        let asked_before = !self.asked.insert(act.target_key);
-        let found_nothing = says_nothing_found(step.observation, &act, heard);
-        let changes = (act.edits || act.kind.is_effect() || installs(&act)) && !act.outcome.failed;
+        let asked_before = !self.asked.insert(action.target_key);
+        let found_nothing = reports_nothing_found(step.observation, &action, cues);
+        let changes = (action.edits || action.kind.is_effect() || installs_package(&action))
+            && !action.outcome.failed;
         StepContext {
-            act,
+            action,
             novelty,
             found_nothing,
             is_short,
@@ -233,66 +236,70 @@ impl History {
         }
     }
 
-    /// Keeps the step once every monitor has looked at it.
-    pub(crate) fn keep(&mut self, at: StepIndex, scene: StepContext) {
-        let (scope, no_news) = (scene.scope(), scene.is_no_news());
-        let StepContext { act, meaning, thought, found_nothing, changes, .. } = scene;
+    /// Stores the step after all monitors have seen it.
+    pub(crate) fn record(&mut self, at: StepIndex, context: StepContext) {
+        let (scope, is_stale) = (context.scope(), context.is_stale());
+        let StepContext { action, meaning, thought, found_nothing, changes, .. } = context;
         if self.recent.len() == RECENT_MAX {
             self.recent.pop_front();
         }
         let changes_before = self.changes;
-        self.acts =
-            self.acts.saturating_add(u32::from(!matches!(act.kind, Kind::Message | Kind::Think)));
+        self.actions = self
+            .actions
+            .saturating_add(u32::from(!matches!(action.kind, Kind::Message | Kind::Think)));
         self.changes = self.changes.saturating_add(u32::from(changes));
         self.recent.push_back(PastStep {
             at,
-            kind: act.kind,
-            loose_key: act.loose_key,
-            target_key: act.target_key,
+            kind: action.kind,
+            loose_key: action.loose_key,
+            target_key: action.target_key,
             scope,
-            result_key: act.outcome.result_key,
-            error: act.outcome.signature,
-            error_class: act.outcome.signature_class,
-            failed: act.outcome.failed,
-            no_news,
+            result_key: action.outcome.result_key,
+            error: action.outcome.signature,
+            error_class: action.outcome.signature_class,
+            failed: action.outcome.failed,
+            is_stale,
             found_nothing,
-            poll: act.poll || act.stateful,
+            poll: action.poll || action.stateful,
             changes_before,
-            query: act.query.map(|query| prefix(&query, QUERY_CHARS).into()),
+            query: action.query.map(|query| prefix(&query, QUERY_CHARS).into()),
             meaning,
             thought,
         });
     }
 
-    /// The share of the act's names that were mentioned before.
-    fn familiar(&self, step: &Step<'_>, act: &ActionSummary) -> Option<f64> {
+    /// Returns the share of known names in the action.
+    fn familiar(&self, step: &Step<'_>, action: &ActionSummary) -> Option<f64> {
         let (mut unknown, mut all) = (0, 0);
-        let files = act.reads.iter().chain(&act.writes).map(|file| file.path.as_str());
+        let files = action.reads.iter().chain(&action.writes).map(|file| file.path.as_str());
         let input = step.action.map_or("", |action| action.input.text());
-        for text in files.chain(act.query.as_deref()).chain(entities(input, step.thought)) {
+        for text in files.chain(action.query.as_deref()).chain(entities(input, step.thought)) {
             let counted = unknown_names(text, &self.names);
             (unknown, all) = (unknown + counted.0, all + counted.1);
         }
         (all > 0).then(|| 1.0 - f64::from(unknown) / f64::from(all))
     }
 
-    /// Notes all names of the step.
-    fn note_names(&mut self, step: &Step<'_>) -> Names {
+    /// Records all names of the step.
+    fn record_names(&mut self, step: &Step<'_>) -> Names {
         let input = step.action.map_or("", |action| action.input.text());
-        // About every eighth byte begins a name.
+        // On average, one byte in eight starts a name.
         let room = |text: &str| Vec::with_capacity(text.len().min(NAMES_BYTES_MAX) / 8);
-        let mut names =
-            Names { done: room(input), said: room(step.thought), answered: room(step.observation) };
-        note_names(&mut self.names, step.user_input, |_| {});
-        note_names(&mut self.names, step.thought, |name| names.said.push(name));
-        note_names(&mut self.names, input, |name| names.done.push(name));
-        note_names(&mut self.names, step.observation, |name| names.answered.push(name));
+        let mut names = Names {
+            argument: room(input),
+            thought: room(step.thought),
+            result: room(step.observation),
+        };
+        record_names(&mut self.names, step.user_input, |_| {});
+        record_names(&mut self.names, step.thought, |name| names.thought.push(name));
+        record_names(&mut self.names, input, |name| names.argument.push(name));
+        record_names(&mut self.names, step.observation, |name| names.result.push(name));
         names
     }
 
-    /// The share of lines not shown before, and whether there are only a few; notes them.
-    fn novelty(&mut self, answer: &str, act: &ActionSummary) -> (Option<f64>, bool) {
-        if act.outcome.is_empty {
+    /// Returns the share of new lines and whether the result is short, and records the lines.
+    fn novelty(&mut self, answer: &str, action: &ActionSummary) -> (Option<f64>, bool) {
+        if action.outcome.is_empty {
             return (None, true);
         }
         let (mut lines, mut new) = (0_u32, 0_u32);
@@ -302,9 +309,9 @@ impl History {
             .lines()
             .enumerate()
             .filter(|(at, _)| *at < LINES_MAX || *at + LINES_MAX >= count);
-        for print in shown.filter_map(|(_, line)| line_print(line)) {
+        for hash in shown.filter_map(|(_, line)| line_hash(line)) {
             lines += 1;
-            new += u32::from(self.lines.insert(print));
+            new += u32::from(self.lines.insert(hash));
         }
         ((lines > 0).then(|| f64::from(new) / f64::from(lines)), lines <= SHORT_LINES)
     }
@@ -320,8 +327,8 @@ impl History {
     }
 }
 
-/// A fingerprint of a line, without the line number that tools put before it; `None` for lines that say nothing.
-fn line_print(line: &str) -> Option<u64> {
+/// Returns a hash of a line without the line number that tools add; `None` for blank lines.
+fn line_hash(line: &str) -> Option<u64> {
     let line = line.trim();
     let after = line.trim_start_matches(|c: char| c.is_ascii_digit());
     let numbered = after.len() < line.len() && after.starts_with(['\t', ':', ' ', '|', '-']);
@@ -333,67 +340,68 @@ fn line_print(line: &str) -> Option<u64> {
     (!line.is_empty()).then(|| fnv1a(line.bytes()))
 }
 
-/// Asks how far something is, and is told to wait.
-fn waits(step: &Step<'_>, act: &ActionSummary, heard: CueSet) -> bool {
+/// Reports whether the action polls something that is not ready yet.
+fn is_polling(step: &Step<'_>, action: &ActionSummary, cues: CueSet) -> bool {
     const ASKS: [&str; 8] =
         ["status", "progress", "logs", "job", "build", "wait", "poll", "deploy"];
-    if step.observation.len() > 400 || matches!(act.kind, Kind::Message | Kind::Edit | Kind::Search)
+    if step.observation.len() > 400
+        || matches!(action.kind, Kind::Message | Kind::Edit | Kind::Search)
     {
         return false;
     }
-    heard.has(Cue::Waiting)
+    cues.has(Cue::Waiting)
         && (any_in(&ASKS, &searchable(step.tool()))
-            || act.commands.iter().any(|command| any_in(&ASKS, command)))
+            || action.commands.iter().any(|command| any_in(&ASKS, command)))
 }
 
-/// Works a page by hand: the same press may lead somewhere else each time.
-fn is_by_hand(tool: &str) -> bool {
+/// Reports whether the tool operates a user interface, where the same call may have a different effect each time.
+fn is_ui_tool(tool: &str) -> bool {
     const HANDS: [&str; 9] =
         ["click", "press", "type", "scroll", "tap", "swipe", "hover", "drag", "screenshot"];
     let tool = tool.to_lowercase();
     tool.split(|c: char| !c.is_alphanumeric()).any(|word| HANDS.contains(&word))
 }
 
-/// Brings in a package: the same error afterwards is another one.
-pub(crate) fn installs(act: &ActionSummary) -> bool {
-    act.commands.iter().any(|command| {
+/// Reports whether the action installs a package. The same error afterwards is a new one.
+pub(crate) fn installs_package(action: &ActionSummary) -> bool {
+    action.commands.iter().any(|command| {
         let mut words = command.split(' ');
         let tool = words.next().unwrap_or_default();
         matches!(words.next(), Some("install" | "add" | "sync")) && !matches!(tool, "git")
     })
 }
 
-/// Short answers that say there is nothing.
-fn says_nothing_found(answer: &str, act: &ActionSummary, heard: CueSet) -> bool {
-    if !matches!(act.kind, Kind::Read | Kind::Search | Kind::Run) {
+/// Reports whether a short result says that nothing was found.
+fn reports_nothing_found(answer: &str, action: &ActionSummary, cues: CueSet) -> bool {
+    if !matches!(action.kind, Kind::Read | Kind::Search | Kind::Run) {
         return false;
     }
     let short = answer.trim();
-    if short.is_empty() || act.outcome.is_empty {
-        return act.kind == Kind::Search;
+    if short.is_empty() || action.outcome.is_empty {
+        return action.kind == Kind::Search;
     }
     let bare = matches!(short, "[]" | "{}" | "null" | "None");
-    bare || (short.len() < 300 && heard.has(Cue::NothingFound))
+    bare || (short.len() < 300 && cues.has(Cue::NothingFound))
 }
 
-/// Names are taken from so much of a text.
+/// Bytes of a text in which names are searched.
 pub(crate) const NAMES_BYTES_MAX: usize = 6_000;
 
-/// Notes every name of a text, of its beginning, and calls back with it.
-fn note_names(names: &mut RecencyFilter, text: &str, mut noted: impl FnMut(Name)) {
+/// Records and reports every name at the start of a text.
+fn record_names(names: &mut RecencyFilter, text: &str, mut report: impl FnMut(Name)) {
     each_name(&text[..text.floor_char_boundary(NAMES_BYTES_MAX)], |name| {
-        names.insert(name.print);
-        noted(name);
+        names.insert(name.hash);
+        report(name);
     });
 }
 
-/// An edit of more pieces is a rewrite, not a replacement.
+/// Maximum number of pieces of an edit; larger edits are rewrites.
 const EDIT_TEXTS_MAX: usize = 14;
-/// An edit is read this far.
+/// Bytes of an edit that are read.
 const EDIT_BYTES_MAX: usize = 3_000;
 
-/// The pieces of an edit between quotation marks, slashes and line ends, in order, each once: among them stand the text
-/// that is taken out and the one that is put in, whatever tool does it.
+/// Returns hashes of the pieces of an edit between quotes, slashes and line ends, in order and without duplicates. The
+/// removed and the inserted text are among them for every tool.
 fn edited_texts(input: &str) -> Vec<u64> {
     let mut texts: Vec<u64> = Vec::new();
     let mut after_backslash = false;
@@ -407,9 +415,9 @@ fn edited_texts(input: &str) -> Vec<u64> {
         after_backslash = ended_by_backslash;
         let text = text.trim_start_matches(['+', '-', ' ', '\t']).trim_end();
         if text.len() >= 4 && text.chars().any(char::is_alphabetic) {
-            let print = fnv1a(text.bytes());
-            if !texts.contains(&print) {
-                texts.push(print);
+            let hash = fnv1a(text.bytes());
+            if !texts.contains(&hash) {
+                texts.push(hash);
             }
             if texts.len() > EDIT_TEXTS_MAX {
                 return Vec::new();
@@ -419,12 +427,12 @@ fn edited_texts(input: &str) -> Vec<u64> {
     texts
 }
 
-/// The names in a text that no name so far equals, and how many names there are.
+/// Counts the unknown names and all names in a text.
 pub(crate) fn unknown_names(text: &str, known: &RecencyFilter) -> (u32, u32) {
     let (mut unknown, mut all) = (0_u32, 0_u32);
     each_name(text, |name| {
         all += 1;
-        unknown += u32::from(!known.contains(name.print));
+        unknown += u32::from(!known.contains(name.hash));
     });
     (unknown, all)
 }

@@ -1,31 +1,31 @@
-//! The words that count, and one pass over a text that counts them.
+//! Word counts of thoughts and observations.
 //!
-//! The lists are fixed by the reference (see `docs/decisions/0002-bit-for-bit.md`): they are matched
-//! as substrings of the lower-cased text, so `await` counts as `wait`. That is a known weakness of
-//! the first generation; changing it would change every documented score.
+//! The word lists are fixed by the reference (see `docs/decisions/0002-bit-for-bit.md`): they are matched as substrings
+//! of the lower-case text, so `await` counts as `wait`. This known weakness of the first generation is kept, because a
+//! change would alter every documented score.
 
 use crate::analysis::phrases::{Cue, CueSet, FAIL, Hit, PHRASES};
 use crate::analysis::text::{
     LOWERED_TO_ASCII, Lowercased, has_any, is_space, is_word, prefix, word_count,
 };
 
-/// An observation that names a test this early is one.
+/// An observation that contains "test" in its first characters is test output.
 const TEST_NAMED_WITHIN_CHARS: usize = 60;
 
-/// What one thought contains.
+/// Word counts of a thought.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ThoughtWords {
     /// Words between white space.
     pub(crate) words: u32,
-    /// How many of the score's words of doubt occur at least once.
+    /// Number of distinct hedges, without those that the difficulty score does not count.
     pub(crate) hedge_kinds: u32,
-    /// How often any word of doubt occurs.
+    /// Number of occurrences of all hedges.
     pub(crate) hedges: u32,
-    /// How many words of trouble occur at least once.
+    /// Number of distinct trouble words.
     pub(crate) trouble_kinds: u32,
-    /// The phrase that takes something back, if there is one.
+    /// The first retraction.
     pub(crate) retraction: Option<&'static str>,
-    /// What else it says.
+    /// All cues.
     pub(crate) cues: CueSet,
 }
 
@@ -72,14 +72,14 @@ fn is_noun_of_retraction(hit: Hit, text: &str) -> bool {
             .is_some_and(|rest| rest.starts_with(is_space))
 }
 
-/// What one observation looks like.
+/// Properties of an observation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ObservationLooks {
-    /// Like a failure.
+    /// It looks like a failure.
     pub(crate) failed: bool,
-    /// Like the output of a test run.
+    /// It looks like the output of a test run.
     pub(crate) tested: bool,
-    /// What else it says.
+    /// All cues.
     pub(crate) cues: CueSet,
 }
 
@@ -116,7 +116,7 @@ const FOLDED_TO_ASCII: [char; 4] = [LOWERED_TO_ASCII[0], LOWERED_TO_ASCII[1], '�
 
 /// Finds the first retraction.
 fn retraction(thought: &str) -> Option<&'static str> {
-    // The last words in a row; anything but white space between two words empties the row.
+    // The last consecutive words. Anything but white space between two words empties the row.
     let mut row = [""; RETRACTION_WORDS_MAX];
     let mut len = 0_usize;
     let mut rest = thought;
@@ -148,8 +148,8 @@ fn ends_in_retraction(row: &[&str]) -> Option<&'static str> {
     })
 }
 
-/// Whether a word equals an ASCII one in any case. Three letters beyond ASCII fold into it: the
-/// two Turkish i's and the long s. (A Kelvin sign would too, but no word here has a k.)
+/// Compares a word with an ASCII word by case folding. Three letters beyond ASCII fold to ASCII: the two Turkish i's
+/// and the long s. (The Kelvin sign does too, but no word here contains a k.)
 fn equal_folded(word: &str, ascii: &str) -> bool {
     let fold = |c: char| match c {
         'İ' | 'ı' => 'i',

@@ -1,4 +1,4 @@
-//! Text and action analysis. Everything that several monitors need to know about a step is computed here, once per step.
+//! Text and action analysis. Everything that several monitors need of a step is computed here, once per step.
 
 /// Classifies tool calls: kind, files touched, outcome.
 pub mod action;

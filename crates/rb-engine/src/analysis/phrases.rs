@@ -66,7 +66,7 @@ pub(crate) const CORRECTIONS: &[&str] = &[
     "that is not right", "that's wrong", "oops", "i forgot", "i missed", "on second thought", "scratch that",
     "i overlooked",
 ];
-/// The first match in this order decides which part of a sentence names the missing thing.
+/// The first phrase in this order that a sentence contains determines the missing thing.
 #[rustfmt::skip]
 pub(crate) const MISSING: &[&str] = &[
     "does not exist", "doesn't exist", "do not exist", "not exist", "is missing", "are missing", "no such file",

@@ -1,27 +1,29 @@
-//! A thought in sentences and words, split once a step and read by everybody who looks for claims.
+//! Sentences and words of a thought, split once per step.
 
 use crate::analysis::text::{is_word, prefix};
 
-/// Only so much of a thought is read for claims, from its end: conclusions stand there.
+/// Bytes at the end of a thought that are searched for claims, because conclusions are at the end.
 const READ_BYTES: usize = 4_000;
-/// Longer sentences are read this far.
+/// Characters of a sentence that are read.
 const SENTENCE_CHARS_MAX: usize = 400;
-/// Longer sentences argue, they do not state.
+/// Maximum number of words of a sentence that states something.
 pub(crate) const SENTENCE_WORDS_MAX: usize = 45;
 
-/// What a thought says, without its questions: one sentence a line, in lower case, what stands in quotation marks left out.
-pub(crate) struct Said {
+/// The sentences of a thought without questions and quotations: one per line, in lower case.
+pub(crate) struct Sentences {
     text: String,
-    /// Something may be left out between quotation marks, so that words stand together that did not.
+    /// Quotations may have been removed, so that words are adjacent that were not.
     is_cut: bool,
 }
 
-impl Said {
+impl Sentences {
     pub(crate) fn of(thought: &str) -> Self {
         let start = thought.ceil_char_boundary(thought.len().saturating_sub(READ_BYTES));
         let mut text = String::with_capacity(thought.len() - start);
         let mut is_cut = false;
-        for sentence in sentences(&thought[start..]).filter(|sentence| !sentence.ends_with('?')) {
+        for sentence in
+            split_sentences(&thought[start..]).filter(|sentence| !sentence.ends_with('?'))
+        {
             let short = prefix(sentence, SENTENCE_CHARS_MAX);
             let begun = text.len();
             if short.is_ascii() && !short.contains('"') {
@@ -36,24 +38,24 @@ impl Said {
         Self { text, is_cut }
     }
 
-    /// All sentences, one a line.
+    /// All sentences, one per line.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether words may stand together here that do not in the thought.
+    /// Reports whether words may be adjacent that are not in the thought.
     pub(crate) fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    pub(crate) fn sentences(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         self.text.split_terminator('\n')
     }
 
-    /// Calls back with each sentence of at most so many words, and its words.
+    /// Reports each sentence of at most `words_max` words, with its words.
     pub(crate) fn each<'s>(&'s self, words_max: usize, mut found: impl FnMut(&'s str, &[&'s str])) {
         let mut its_words = Vec::with_capacity(words_max + 1);
-        for sentence in self.sentences() {
+        for sentence in self.iter() {
             its_words.clear();
             its_words.extend(words(sentence).take(words_max + 1));
             if (1..=words_max).contains(&its_words.len()) {
@@ -63,8 +65,8 @@ impl Said {
     }
 }
 
-/// A dot ends a sentence only before a space: `settings.yaml` goes on.
-pub(crate) fn sentences(text: &str) -> impl Iterator<Item = &str> {
+/// Splits a text into sentences. A dot ends a sentence only before a space, so `settings.yaml` is not split.
+pub(crate) fn split_sentences(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         while !rest.is_empty() {
@@ -79,7 +81,7 @@ pub(crate) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The length in bytes of the sentence at the start, with the mark that ends it. All such marks are ASCII.
+/// Returns the length of the first sentence including its end mark. All end marks are ASCII.
 fn sentence_len(text: &str) -> usize {
     let is_mark = |byte: &u8| matches!(byte, b'\n' | b';' | b'.' | b'!' | b'?');
     let bytes = text.as_bytes();
@@ -95,7 +97,7 @@ fn sentence_len(text: &str) -> usize {
     text.len()
 }
 
-/// Without what stands between double quotation marks: somebody else's words.
+/// Removes quotations between double quotes.
 fn unquoted(sentence: String) -> String {
     if !sentence.contains(['"', '“', '”']) {
         return sentence;
@@ -103,7 +105,7 @@ fn unquoted(sentence: String) -> String {
     sentence.split(['"', '“', '”']).step_by(2).collect::<Vec<_>>().join(" ")
 }
 
-/// The words of a text; an apostrophe belongs to its word.
+/// Returns the words of a text; an apostrophe is part of its word.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -113,12 +115,12 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where the run of characters inside words, or of those outside, ends that begins at `from`.
+/// Returns the end of the run of characters inside (or outside) words that starts at `from`.
 fn run_end(text: &str, from: usize, inside: bool) -> usize {
     let mut at = from;
     while let Some(byte) = text.as_bytes().get(at) {
         let (is_inside, len) = if byte.is_ascii() {
-            (IN_WORD[usize::from(*byte)], 1)
+            (byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'\''), 1)
         } else {
             text[at..].chars().next().map_or((false, 1), |c| (is_word(c), c.len_utf8()))
         };
@@ -129,17 +131,6 @@ fn run_end(text: &str, from: usize, inside: bool) -> usize {
     }
     at
 }
-
-/// What ASCII has for words.
-const IN_WORD: [bool; 128] = {
-    let mut table = [false; 128];
-    let mut byte = 0_u8;
-    while byte < 128 {
-        table[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'\'');
-        byte += 1;
-    }
-    table
-};
 
 #[cfg(test)]
 mod tests {
@@ -156,7 +147,7 @@ mod tests {
             (". . .", ".\n.\n.\n"),
         ];
         for (thought, expected) in cases {
-            assert_eq!(Said::of(thought).text(), expected, "{thought:?}");
+            assert_eq!(Sentences::of(thought).text(), expected, "{thought:?}");
         }
     }
 
@@ -175,10 +166,10 @@ mod tests {
     }
 
     #[test]
-    fn long_sentences_are_left_out() {
-        let said = Said::of("One two three four. One two.");
+    fn long_sentences_are_skipped() {
+        let sentences = Sentences::of("One two three four. One two.");
         let mut found = Vec::new();
-        said.each(3, |sentence, words| found.push((sentence, words.len())));
+        sentences.each(3, |sentence, words| found.push((sentence, words.len())));
         assert_eq!(found, [("one two.", 2)]);
     }
 }

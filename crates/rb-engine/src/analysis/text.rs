@@ -1,15 +1,15 @@
-//! How texts are read: the alphabet of the reference, and short labels for long names.
+//! Character classes of the reference implementation, and short labels for long names.
 //!
-//! The heuristic suite and the difficulty score are fixed by a Python reference, so "word", "space"
-//! and "digit" must mean here what they mean there. Everything has an ASCII fast path, because nearly
-//! all agent text is ASCII.
+//! The heuristic suite and the difficulty score are fixed by a Python reference, so "word", "space" and "digit" mean
+//! the same as in Python. ASCII has a fast path, because nearly all agent text is ASCII.
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
-/// A word character: a letter, any kind of number, or the underscore. Not a combining mark.
+/// Reports whether a character is a letter, any kind of number, or the underscore. Combining marks are not word
+/// characters.
 pub fn is_word(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_alphanumeric() || c == '_';
@@ -20,17 +20,17 @@ pub fn is_word(c: char) -> bool {
     )
 }
 
-/// White space, including the four ASCII separators U+001C to U+001F.
+/// Reports whether a character is white space, including the four ASCII separators U+001C to U+001F.
 pub fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
 
-/// A decimal digit of any script.
+/// Reports whether a character is a decimal digit of any script.
 pub fn is_digit(c: char) -> bool {
     c.is_ascii_digit() || (!c.is_ascii() && c.general_category() == GeneralCategory::DecimalNumber)
 }
 
-/// How many words there are between white space.
+/// Counts the words between white space.
 pub fn word_count(text: &str) -> u32 {
     if text.is_ascii() {
         return ascii_word_count(text.as_bytes());
@@ -45,8 +45,8 @@ pub fn word_count(text: &str) -> u32 {
     count
 }
 
-/// A word begins where white space ends. Small sums without branches, because the compiler turns those into vector
-/// instructions; a chunk is a whole number of those, and short enough for its sum to fit.
+/// Counts the ends of white space. Branch-free sums over chunks, which the compiler vectorises; a chunk is short enough
+/// for its sum to fit.
 fn ascii_word_count(text: &[u8]) -> u32 {
     const CHUNK: usize = 192;
     let is_space =
@@ -58,29 +58,29 @@ fn ascii_word_count(text: &[u8]) -> u32 {
     later.sum::<u32>() + u32::from(!is_space(*first))
 }
 
-/// The text without white space at its ends.
+/// Trims white space at both ends.
 pub fn trim(text: &str) -> &str {
     text.trim_matches(is_space)
 }
 
-/// Nothing but white space.
+/// Reports whether a text contains only white space.
 pub fn is_blank(text: &str) -> bool {
     text.chars().all(is_space)
 }
 
-/// Lower case, as far as a search for ASCII words can tell.
+/// Converts to lower case for the search of ASCII words.
 ///
-/// Only two letters beyond ASCII become ASCII in lower case. Text without them keeps its length and the place of
+/// Only two letters beyond ASCII become ASCII in lower case. A text without them keeps its length and the position of
 /// every byte.
 pub(crate) fn searchable(text: &str) -> String {
     if has_any(text, LOWERED_TO_ASCII) { text.to_lowercase() } else { text.to_ascii_lowercase() }
 }
 
-/// A text and what is [`searchable`] of it: made once, read by many.
+/// A text and its lower-case form for searches.
 pub(crate) struct Lowercased<'t> {
     text: &'t str,
     lower: String,
-    /// Every byte is at its place.
+    /// Every byte has the same position in both.
     is_aligned: bool,
 }
 
@@ -89,17 +89,17 @@ impl<'t> Lowercased<'t> {
         Self { text, lower: searchable(text), is_aligned: !has_any(text, LOWERED_TO_ASCII) }
     }
 
-    /// The text as it was.
+    /// The original text.
     pub(crate) fn text(&self) -> &'t str {
         self.text
     }
 
-    /// All of it in lower case.
+    /// The text in lower case.
     pub(crate) fn lower(&self) -> &str {
         &self.lower
     }
 
-    /// How many bytes of it the first `max` characters take.
+    /// Returns the length in bytes of the first `max` characters in lower case.
     pub(crate) fn lower_len(&self, max: usize) -> usize {
         let start = prefix(self.text, max);
         if self.is_aligned { start.len() } else { searchable(start).len() }
@@ -109,7 +109,7 @@ impl<'t> Lowercased<'t> {
 /// The Turkish capital I and the Kelvin sign.
 pub(crate) const LOWERED_TO_ASCII: [char; 2] = ['İ', '\u{212a}'];
 
-/// Whether a text holds one of a few letters beyond ASCII.
+/// Reports whether a text contains one of a few letters beyond ASCII.
 pub(crate) fn has_any<const N: usize>(text: &str, letters: [char; N]) -> bool {
     !text.is_ascii() && letters.into_iter().any(|letter| text.contains(letter))
 }
@@ -119,14 +119,14 @@ pub(crate) fn any_in(words: &[&str], text: &str) -> bool {
     words.iter().any(|word| text.contains(word))
 }
 
-/// The length in bytes of the run of matching characters at the start.
+/// Returns the length in bytes of the leading run of matching characters.
 pub(crate) fn run_len(text: &str, matches: impl Fn(char) -> bool) -> usize {
     text.find(|c| !matches(c)).unwrap_or(text.len())
 }
 
-/// The first `max` characters.
+/// Returns the first `max` characters.
 pub fn prefix(text: &str, max: usize) -> &str {
-    // Where every character is one byte, nothing has to be counted.
+    // In ASCII no characters have to be counted.
     match text.as_bytes().get(..max) {
         None => text,
         Some(start) if start.is_ascii() => &text[..max],
@@ -137,7 +137,7 @@ pub fn prefix(text: &str, max: usize) -> &str {
     }
 }
 
-/// The last `max` characters.
+/// Returns the last `max` characters.
 pub fn suffix(text: &str, max: usize) -> &str {
     let Some(start) = text.len().checked_sub(max) else { return text };
     if text.as_bytes().get(start..).is_some_and(<[u8]>::is_ascii) {
@@ -150,9 +150,9 @@ pub fn suffix(text: &str, max: usize) -> &str {
     }
 }
 
-/// A 64-bit fingerprint for comparing texts that are too long to keep.
+/// Returns a 64-bit hash, for comparing texts that are too long to keep.
 ///
-/// It may differ between releases of the compiler. It never leaves memory: a run is rebuilt by replay.
+/// The hash may change with the version of the compiler. It is never stored: a run is rebuilt by replay.
 pub(crate) fn fingerprint(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
@@ -170,7 +170,7 @@ pub(crate) fn fnv1a_with(hash: u64, byte: u8) -> u64 {
     (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
 }
 
-/// A name that is compared in full and shown in short.
+/// A name that is compared in full and shown shortened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Label {
     fingerprint: u64,
@@ -182,7 +182,7 @@ impl Label {
         Self { fingerprint: fingerprint(text), shown: shown(text).into() }
     }
 
-    /// The same name, even where it was too long to be kept whole.
+    /// Reports whether this is the name, even if it was shortened.
     pub(crate) fn is(&self, text: &str) -> bool {
         self.fingerprint == fingerprint(text)
     }
@@ -196,14 +196,14 @@ impl Label {
     }
 }
 
-/// Names longer than this are cut where people or models read them.
+/// Maximum length of a shown name.
 pub(crate) const SHOWN_CHARS_MAX: usize = 80;
 
-/// A name as it may stand in evidence and advice: one line, short, no control characters.
+/// Shortens a name for evidence and advice: one line, no control characters.
 pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'`';
     if text.len() <= SHOWN_CHARS_MAX && text.bytes().all(is_plain) {
-        return text.into(); // as most names are
+        return text.into(); // Most names.
     }
     let mut line = String::new();
     let mut gap = false;
@@ -215,7 +215,7 @@ pub(crate) fn shown(text: &str) -> Cow<'_, str> {
         if std::mem::take(&mut gap) && !line.is_empty() {
             line.push(' ');
         }
-        // A back-tick would end the quotation in which advice shows names.
+        // A backtick would end the quotation in the advice.
         line.push(if c == '`' { '\'' } else { c });
     }
     if line.chars().count() > SHOWN_CHARS_MAX {
@@ -226,13 +226,13 @@ pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     line.into()
 }
 
-/// The beginning of a text on one line.
+/// Returns the start of a text on one line.
 pub(crate) fn shown_line(text: &str, chars_max: usize) -> String {
     let mut line = String::with_capacity(2 * chars_max);
     let mut chars = 0;
     for word in text.split_whitespace() {
         if chars > chars_max {
-            break; // the gap after the last word does not count
+            break; // The last gap does not count.
         }
         let word = shown(word);
         line.push_str(&word);
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_alphabet_of_the_reference() {
+    fn character_classes_equal_the_reference() {
         let cases = [
             // (character, word, space, digit)
             ('a', true, false, false),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_counted_as_the_reference_splits_them() {
+    fn word_counts_equal_the_reference() {
         for (text, count) in [
             ("", 0),
             ("  ", 0),
@@ -302,14 +302,14 @@ mod tests {
         for (text, lower, start) in
             [("ÄBC", "Äbc", "Äb"), ("İ\u{212a}B", "i\u{307}kb", "i\u{307}k")]
         {
-            let folded = Lowercased::of(text);
-            assert_eq!((folded.text(), folded.lower()), (text, lower));
-            assert_eq!(&folded.lower()[..folded.lower_len(2)], start);
+            let lowercased = Lowercased::of(text);
+            assert_eq!((lowercased.text(), lowercased.lower()), (text, lower));
+            assert_eq!(&lowercased.lower()[..lowercased.lower_len(2)], start);
         }
     }
 
     #[test]
-    fn labels_compare_whole_and_show_short() {
+    fn labels_compare_full_names_and_show_short_ones() {
         let long = "x".repeat(200);
         let label = Label::new(&long);
         assert!(label.is(&long));
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn head_and_tail_count_characters() {
+    fn prefix_and_suffix_count_characters() {
         assert_eq!(
             (prefix("añb", 2), suffix("añb", 2), prefix("a", 5), suffix("a", 5)),
             ("añ", "ñb", "a", "a")
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_begins_like_the_whole_thought() {
+    fn a_shown_line_is_a_prefix_of_the_shown_text() {
         for thought in ["", "  one\n two ", "\u{1} a \u{1}b` \u{1} é", "word of é 字 \u{2} four "]
         {
             for times in 1..60 {

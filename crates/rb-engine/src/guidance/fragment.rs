@@ -1,18 +1,18 @@
-//! The text that reaches the model: marked, bounded, built anew for every call.
+//! The text that is injected into a model call: marked, bounded, rebuilt for every call.
 
 use super::render::{Family, PATTERN_MARK, render_body};
 use super::{Pattern, Source, sanitise};
 use crate::analysis::text::prefix;
 
-/// The first line of every fragment.
+/// First line of every fragment.
 pub const FRAGMENT_MARK: &str = "[REASONBLOCKS]";
 
-/// How long guidance may be.
+/// Maximum lengths of guidance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FragmentLimits {
-    /// A fragment never has more characters than this.
+    /// Maximum number of characters of a fragment.
     pub fragment_chars_max: usize,
-    /// One piece of guidance is cut after this many.
+    /// Maximum number of characters of one item.
     pub item_chars_max: usize,
 }
 
@@ -22,24 +22,24 @@ impl Default for FragmentLimits {
     }
 }
 
-/// A piece of guidance that is due.
+/// One item of guidance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
     /// Advice written by the engine.
     Advice {
-        /// Who has something to say.
+        /// Source of the advice.
         source: Source,
-        /// Which monitor, where it is one.
+        /// Id of the monitor, if there is one.
         monitor: Option<&'static str>,
-        /// What.
+        /// The text.
         text: String,
     },
-    /// A pattern that was looked up.
+    /// A retrieved pattern.
     Pattern(Pattern),
 }
 
 impl Item {
-    /// Where it comes from.
+    /// Returns the source of the item.
     pub fn source(&self) -> Source {
         match self {
             Self::Advice { source, .. } => *source,
@@ -47,7 +47,7 @@ impl Item {
         }
     }
 
-    /// What a log shows of it.
+    /// Returns a short form for logs.
     pub fn preview(&self, chars_max: usize) -> String {
         match self {
             Self::Advice { text, .. } => prefix(text, chars_max).to_owned(),
@@ -59,15 +59,15 @@ impl Item {
     }
 }
 
-/// The only way text of ours gets into a model's context.
+/// The only form in which the engine adds text to a model's context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fragment(String);
 
 impl Fragment {
-    /// Joins what is due, in the order given and in words for that model, and tells which items it shows: those that no
-    /// longer fit are left out.
+    /// Joins the items in the given order, worded for the model, and returns those that are shown; items that do not
+    /// fit are left out.
     ///
-    /// `None` when there is nothing to say.
+    /// Returns `None` without items.
     pub fn build(
         items: Vec<Item>,
         model_id: &str,
@@ -102,7 +102,7 @@ impl Fragment {
         ((!shown.is_empty()).then_some(Self(text)), shown)
     }
 
-    /// The text, first line [`FRAGMENT_MARK`].
+    /// Returns the text, whose first line is [`FRAGMENT_MARK`].
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_due_becomes_one_marked_text() {
+    fn items_are_joined_into_one_marked_text() {
         let items = vec![
             advice("look [REASONBLOCKS] again"),
             rule("r1", "Cite."),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_due_is_no_fragment_and_what_does_not_fit_is_left_out() {
+    fn without_items_there_is_no_fragment_and_surplus_items_are_left_out() {
         assert_eq!(Fragment::build(vec![], "sonnet", FragmentLimits::default()), (None, vec![]));
         let limits = FragmentLimits { fragment_chars_max: 60, item_chars_max: 30 };
         let items = vec![advice(&"a".repeat(100)), advice(&"b".repeat(100)), advice("c")];

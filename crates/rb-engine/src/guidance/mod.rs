@@ -1,8 +1,8 @@
-//! Guidance: what is looked up, what comes back, and the one text that reaches the model.
+//! Guidance: queries, retrieved patterns, and the text that is injected.
 
-/// The text that reaches the model.
+/// The text that is injected.
 pub mod fragment;
-/// Patterns as models of each family read them.
+/// Wording of patterns for each model family.
 pub mod render;
 
 mod sanitise;
@@ -10,19 +10,19 @@ mod sanitise;
 pub use fragment::Fragment;
 pub use sanitise::sanitise;
 
-/// The three kinds of patterns.
+/// Tier of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
-    /// What helped in a situation like this one; an organisation's own.
+    /// A solution in a similar situation; private to an organisation.
     E1,
-    /// What helps against a kind of failure; shared.
+    /// A remedy for a type of failure; shared.
     E2,
-    /// Standing rules for every run.
+    /// A standing rule for every run.
     E3,
 }
 
 impl Tier {
-    /// The tier's name on every wire.
+    /// Name of the tier in the API.
     pub fn name(self) -> &'static str {
         match self {
             Self::E1 => "e1",
@@ -31,7 +31,7 @@ impl Tier {
         }
     }
 
-    /// The tier of that name, in any case.
+    /// Returns the tier with this name, in any case.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::E1, Self::E2, Self::E3]
             .into_iter()
@@ -39,62 +39,62 @@ impl Tier {
     }
 }
 
-/// What the host should look up before [`crate::run::Run::plan`].
+/// A query that the host should run before [`crate::run::Run::plan`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// Which kind of pattern.
+    /// Tier of the patterns.
     pub tier: Tier,
-    /// What the agent thought last; empty for E3.
+    /// The latest thoughts of the agent; empty for E3.
     pub context: String,
-    /// The kind of failure to look for; only E2 has one.
+    /// Failure type, for E2 only.
     pub failure_type: Option<&'static str>,
-    /// At most this many patterns.
+    /// Maximum number of patterns.
     pub top_k: u32,
 }
 
-/// A stored piece of guidance.
+/// A stored item of guidance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
-    /// Its id in the library.
+    /// Id in the library.
     pub id: String,
-    /// What it says.
+    /// Content.
     pub body: PatternBody,
 }
 
-/// What a pattern says; the fields depend on the tier.
+/// Content of a pattern; the fields depend on the tier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PatternBody {
-    /// What helped in a situation like this one.
+    /// A solution in a similar situation.
     E1 {
-        /// The kind of task or situation.
+        /// Type of task or situation.
         situation: String,
-        /// What was tried and led nowhere.
+        /// The approach that failed.
         observation: String,
-        /// What worked.
+        /// The approach that worked.
         recommended_action: String,
     },
-    /// What helps against a kind of failure.
+    /// A remedy for a type of failure.
     E2 {
-        /// How such a run looks.
+        /// Description of such a run.
         trajectory: String,
-        /// Why it goes wrong.
+        /// Cause of the failure.
         diagnosis: String,
-        /// What to do.
+        /// Recommended action.
         intervention: String,
-        /// What not to do.
+        /// Action to avoid.
         anti_pattern: String,
     },
     /// A standing rule.
     E3 {
-        /// The rule; may hold a part that begins with "never".
+        /// The rule; may contain a part that starts with "never".
         instruction: String,
-        /// The same as a question to oneself.
+        /// The rule as a question to oneself.
         meta_reasoning_prompt: Option<String>,
     },
 }
 
 impl PatternBody {
-    /// The tier these fields belong to.
+    /// Returns the tier of these fields.
     pub fn tier(&self) -> Tier {
         match self {
             Self::E1 { .. } => Tier::E1,
@@ -104,35 +104,35 @@ impl PatternBody {
     }
 }
 
-/// What a look-up gave.
+/// Result of one query.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum TierResult {
-    /// It was not made.
+    /// The query was not run.
     #[default]
     NotAsked,
-    /// It could not be answered; the allowance is not used up.
+    /// The query failed; the allowance is not used up.
     Failed,
     /// The patterns found, best first; may be empty.
     Answered(Vec<Pattern>),
 }
 
-/// What the host found for the queries of one call.
+/// Results of the queries of one call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Retrieved {
-    /// For the E1 query.
+    /// Result of the E1 query.
     pub e1: TierResult,
-    /// For the E2 query.
+    /// Result of the E2 query.
     pub e2: TierResult,
-    /// For the E3 query.
+    /// Result of the E3 query.
     pub e3: TierResult,
 }
 
 impl Retrieved {
-    /// Nothing was looked up.
+    /// No query was run.
     pub const NONE: Self =
         Self { e1: TierResult::NotAsked, e2: TierResult::NotAsked, e3: TierResult::NotAsked };
 
-    /// The answer for one tier.
+    /// Returns the result of one tier.
     pub fn of(&self, tier: Tier) -> &TierResult {
         match tier {
             Tier::E1 => &self.e1,
@@ -142,32 +142,32 @@ impl Retrieved {
     }
 }
 
-/// Where a piece of guidance comes from.
+/// Source of an item of guidance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// The advice of a monitor that fired.
+    /// Advice of a monitor that fired.
     Monitor,
-    /// The token budget is running out.
+    /// The token budget is nearly used up.
     Budget,
     /// A pattern.
     Pattern(Tier),
-    /// A person who is watching.
+    /// A message from an operator.
     Operator,
 }
 
-/// First words of every text by a monitor or budget, so that a model can tell it from a user or a tool.
+/// Prefix of every text by a monitor or the budget, so that a model can distinguish it from a user or a tool.
 pub(crate) const SPEAKER: &str = "Run monitor of this workspace:";
 
-/// First words of an operator message.
+/// Prefix of an operator message.
 pub const OPERATOR_PREFIX: &str = "A person who is watching this run says: ";
 
-/// What a person says, as the agent reads it.
+/// Formats an operator message for the agent.
 pub fn operator_message(words: &str) -> String {
     format!("{OPERATOR_PREFIX}{}", words.trim())
 }
 
 impl Source {
-    /// The source's name on every wire.
+    /// Name of the source in the API.
     pub fn name(self) -> &'static str {
         match self {
             Self::Monitor => "monitor",

@@ -1,27 +1,27 @@
-//! Patterns as models of each family read them.
+//! Wording of patterns for each model family.
 //!
-//! Short situations with a dead end and a way out for the fast family, a known-good approach for the strong one,
-//! and a diagnosis with its intervention for everything between.
+//! Short situations with a dead end and a way out for the fast family, a known-good approach for the strong one, and a
+//! diagnosis with its intervention for all others.
 
 use super::{PatternBody, sanitise};
 
-/// Stands before the patterns of a fragment.
+/// First line of the patterns of a fragment.
 pub const PATTERN_MARK: &str = "[RB-MONITOR CORRECTION]";
 
-/// The model families that want their own wording.
+/// Model families with their own wording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Family {
     /// Fast and literal.
     Haiku,
-    /// The middle; every model we know nothing about.
+    /// The default, also for unknown models.
     #[default]
     Sonnet,
-    /// Strong; wants reasons, not steps.
+    /// Strong: prefers reasons to steps.
     Opus,
 }
 
 impl Family {
-    /// The family a model id belongs to.
+    /// Returns the family of a model id.
     pub fn of_model(model_id: &str) -> Self {
         let id = model_id.to_ascii_lowercase();
         if id.contains("haiku") {
@@ -34,12 +34,12 @@ impl Family {
     }
 }
 
-/// One pattern as a text of its own, beginning with [`PATTERN_MARK`].
+/// Renders one pattern, starting with [`PATTERN_MARK`].
 pub fn render_pattern(body: &PatternBody, family: Family) -> String {
     format!("{PATTERN_MARK}\n{}", render_body(body, family))
 }
 
-/// The lines of one pattern, without the mark. Each field is made safe here, once.
+/// Renders the lines of one pattern without the mark. Each field is sanitised here, once.
 pub(crate) fn render_body(body: &PatternBody, family: Family) -> String {
     match body {
         PatternBody::E1 { situation, observation, recommended_action } => match family {
@@ -71,8 +71,8 @@ pub(crate) fn render_body(body: &PatternBody, family: Family) -> String {
             let question = meta_reasoning_prompt.as_deref().filter(|text| !text.is_empty());
             match (family, question) {
                 (Family::Haiku | Family::Opus, Some(question)) => sanitise(question),
-                // Without a question the rule itself is the best there is; the reference asks about
-                // citations here, whatever the rule says.
+                // Without a question the rule itself is used. The reference asks about citations here, whatever the
+                // rule is.
                 (Family::Haiku | Family::Opus, None) | (Family::Sonnet, _) => {
                     rule(&sanitise(instruction))
                 }
@@ -87,7 +87,7 @@ fn lines(fields: &[(&str, &String)]) -> String {
     lines.join("\n")
 }
 
-/// A rule as what to do always and what to do never, split at the *word* "never".
+/// Splits a rule at the *word* "never" into what to do always and what to do never.
 fn rule(instruction: &str) -> String {
     let end = [' ', '.'];
     let Some(at) = find_word(instruction, "never") else {
@@ -104,7 +104,7 @@ fn rule(instruction: &str) -> String {
     }
 }
 
-/// Where `word` stands as a whole word, in any case.
+/// Returns the position of `word` as a whole word, in any case.
 fn find_word(text: &str, word: &str) -> Option<usize> {
     let is_word_at = |at: usize| !text[..at].chars().next_back().is_some_and(char::is_alphanumeric);
     let ends =
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn families_are_known_by_name() {
+    fn families_are_recognised_by_model_id() {
         for (id, family) in [
             ("", Family::Sonnet),
             ("gpt-5", Family::Sonnet),

@@ -1,11 +1,11 @@
-//! Makes a text safe to stand in a model's context under our name.
+//! Sanitises text for injection into a model's context.
 //!
-//! Patterns are written by people and learned from runs, and advice names tools and files that an agent chose:
-//! none of it may open or close a block of ours, pose as a system turn, or hide something from a reader.
+//! Patterns are written by people and learned from runs, and advice contains names of tools and files that an agent
+//! chose. None of it may open or close one of our blocks, imitate a system turn, or hide something from a reader.
 
 use crate::analysis::text::is_space;
 
-/// Marks that only we, or the host of the model, may write. Compared in any case.
+/// Marks that are reserved for us or for the model's host, compared in any case.
 const MARKS: [(&str, &str); 4] = [
     ("[reasonblocks]", "[REASONBLOCKS_LITERAL]"),
     ("[/reasonblocks]", "[/REASONBLOCKS_LITERAL]"),
@@ -13,12 +13,12 @@ const MARKS: [(&str, &str); 4] = [
     ("[/system]", "[/SYSTEM_LITERAL]"),
 ];
 
-/// A tag of the kind `<|…|>` is looked for within this many bytes.
+/// Bytes in which the end of a tag such as `<|…|>` is searched.
 const PIPE_TAG_BYTES_MAX: usize = 200;
 
-/// The text on one line, without control characters and with every mark defused.
+/// Returns the text on one line, without control characters and with every mark defused.
 pub fn sanitise(text: &str) -> String {
-    // First everything that is left out, so that two halves of a mark cannot meet afterwards.
+    // First removes everything that is left out, so that two halves of a mark cannot meet afterwards.
     let visible = one_line(text);
     let mut safe = String::with_capacity(visible.len());
     let mut rest = visible.as_str();
@@ -33,7 +33,7 @@ pub fn sanitise(text: &str) -> String {
     safe
 }
 
-/// White space becomes single spaces; control characters and invisible direction marks are left out.
+/// Replaces white space by single spaces, and removes control characters and invisible direction marks.
 fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     let mut gap = false;
@@ -56,7 +56,7 @@ fn is_hidden(c: char) -> bool {
         || matches!(c, '\u{e0000}'..='\u{e007f}')
 }
 
-/// The mark that begins `rest`: its length, and what stands in for it.
+/// Returns the length of the mark at the start of `rest`, and its replacement.
 fn mark(rest: &str) -> Option<(usize, &'static str)> {
     let found = MARKS.iter().find(|(mark, _)| {
         rest.as_bytes()
@@ -73,7 +73,7 @@ fn mark(rest: &str) -> Option<(usize, &'static str)> {
     system_tag_len(rest).map(|len| (len, "[system_tag_literal]"))
 }
 
-/// `<system>`, `</ SYSTEM >`, `<system-reminder>`: an opening or closing tag whose name begins with "system".
+/// Matches `<system>`, `</ SYSTEM >`, `<system-reminder>`: an opening or closing tag whose name starts with "system".
 fn system_tag_len(rest: &str) -> Option<usize> {
     let inside = rest.strip_prefix('<')?.trim_start_matches([' ', '/']);
     let name = inside.as_bytes().get(..6)?;
@@ -120,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_dangerous_survives(text in r"(\[/?|<[|/ ]?|\|?>|\]|REASONBLOCKS|system|SYSTEM|\PC|\x07|\n| ){0,40}") {
+        fn no_mark_survives_sanitising(text in r"(\[/?|<[|/ ]?|\|?>|\]|REASONBLOCKS|system|SYSTEM|\PC|\x07|\n| ){0,40}") {
             let safe = sanitise(&text);
             let lower = safe.to_ascii_lowercase();
             for mark in ["[reasonblocks]", "[/reasonblocks]", "[system]", "[/system]", "<system>", "</system>"] {

@@ -1,13 +1,13 @@
-//! `call_count`: how much of the expected number of tool calls is used up.
+//! `call_count`: share of the expected number of tool calls that is used.
 //!
-//! **Rule.** Calls so far divided by the budget, at most 1.
+//! **Rule.** Number of calls so far divided by the budget, at most 1.
 //!
 //! **Fires at** 0.6: the twelfth call, with the default budget of 20.
 //!
 //! **State.** One counter. Cost per step: constant.
 //!
-//! **Blind spots.** Knows nothing of the task: a long run is not a bad run. Set the budget to what your
-//! agent usually needs, or lower the weight.
+//! **Blind spots.** The monitor does not know the task: a long run is not a bad run. Set the budget to the usual number
+//! of calls of your agent, or lower the weight.
 
 use super::{Monitor, MonitorSpec, ProfileWeights, SettingsError, Signal, Suite, at_least};
 use crate::analysis::features::StepFeatures;
@@ -27,10 +27,10 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     advice,
 };
 
-/// What a user may set.
+/// User settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallCountSettings {
-    /// This many calls read 1.
+    /// Number of calls that scores 1.
     pub budget: u32,
 }
 
@@ -53,8 +53,8 @@ struct CallCount {
 }
 
 impl Monitor for CallCount {
-    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
-        if facts.step.action.is_some() {
+    fn observe(&mut self, at: StepIndex, features: &StepFeatures<'_>) -> Signal {
+        if features.step.action.is_some() {
             self.calls = self.calls.saturating_add(1);
             self.last = at;
         }

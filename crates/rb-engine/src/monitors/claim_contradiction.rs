@@ -1,17 +1,19 @@
-//! `claim_contradiction`: what the agent says contradicts what it said or saw.
+//! `claim_contradiction`: a claim of the agent contradicts an earlier claim or observation.
 //!
-//! **Rule.** Says the tests pass while the newest test run failed. Says something is missing that it was
-//! shown, with nothing removed since. Gives another final answer, or states the opposite of an earlier statement, with nothing learned
-//! between. Below that, a small score grows with how often the agent corrects itself.
+//! **Rule.** The agent claims that the tests pass although the latest test run failed. It claims that something is
+//! missing that it has read, with nothing removed since. It gives a different final answer, or states the opposite of
+//! an earlier statement, with no new information in between. Otherwise a small score grows with the number of
+//! self-corrections.
 //!
 //! **Fires at** 0.6.
 //!
-//! **Not a contradiction.** Revising a belief because new evidence came in. A variable that changes its value. A plan,
-//! a question, a supposition.
+//! **Not a contradiction.** Revising a belief after new evidence; a variable that changes its value; a plan, a
+//! question, a supposition.
 //!
-//! **State.** The newest test run, the last `STATEMENTS_MAX` statements as fingerprints, filters for things shown.
+//! **State.** The latest test run, the last `STATEMENTS_MAX` statements as fingerprints, filters for things that were
+//! read.
 //!
-//! **Blind spots.** Contradictions across different wordings; claims about anything but tests, files and answers.
+//! **Blind spots.** Contradictions in different wordings; claims about anything but tests, files and answers.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -23,7 +25,7 @@ use crate::analysis::features::StepFeatures;
 use crate::analysis::history::StepContext;
 use crate::analysis::phrases::CueSet;
 use crate::analysis::recency_filter::RecencyFilter;
-use crate::analysis::sentences::Said;
+use crate::analysis::sentences::Sentences;
 use crate::analysis::text::{fingerprint, is_blank, prefix};
 use crate::evidence::Evidence;
 use crate::step::StepIndex;
@@ -39,27 +41,27 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     advice,
 };
 
-/// How many statements are kept.
+/// Maximum number of stored statements.
 const STATEMENTS_MAX: usize = 64;
-/// The small score never reaches the threshold.
-const CORRECTING_MAX: f64 = 0.50;
-/// Corrections are counted as if this many calm steps had come before.
-const CALM_START: f64 = 10.0;
-/// A contradiction stays visible for this many steps.
-const STAYS_STEPS: u32 = 3;
+/// Maximum of the small score, below the threshold.
+const CORRECTIONS_SCORE_MAX: f64 = 0.50;
+/// Number of steps without corrections that are added to the actual ones.
+const CALM_STEPS: f64 = 10.0;
+/// Number of steps for which a contradiction is reported.
+const REPORTED_STEPS: u32 = 3;
 
 #[derive(Default)]
 struct ClaimContradiction {
     steps: f64,
     corrections: f64,
-    /// The newest test run, if it failed and nothing was changed since.
+    /// The latest test run, if it failed and nothing was changed since.
     failing: Option<StepIndex>,
-    /// Names of things that were asked for and answered, and those of them that later were not.
-    shown: RecencyFilter,
-    gone: RecencyFilter,
+    /// Names of things that were requested and found, and of those that were later not found.
+    found_things: RecencyFilter,
+    missing_things: RecencyFilter,
     statements: VecDeque<Statement>,
-    /// Steps that showed something new so far.
-    learned: u32,
+    /// Number of steps so far that showed something new.
+    informative_steps: u32,
     found: Option<(StepIndex, f64, Evidence)>,
 }
 
@@ -67,34 +69,36 @@ struct Statement {
     at: StepIndex,
     subject: u64,
     says: Cow<'static, str>,
-    learned: u32,
+    informative_steps: u32,
 }
 
 impl Monitor for ClaimContradiction {
-    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
-        let Some((scene, _)) = facts.scene else { return Signal::none() };
-        let thought = facts.step.thought;
+    fn observe(&mut self, at: StepIndex, features: &StepFeatures<'_>) -> Signal {
+        let Some((context, _)) = features.context else { return Signal::none() };
+        let thought = features.step.thought;
         self.steps += 1.0;
-        self.corrections +=
-            f64::from(claims::corrections(facts.folded.lower(), facts.thought.cues).min(4));
-        if !is_blank(facts.step.user_input) {
-            self.learned = self.learned.saturating_add(1);
+        self.corrections += f64::from(
+            claims::corrections(features.lowercased.lower(), features.thought.cues).min(4),
+        );
+        if !is_blank(features.step.user_input) {
+            self.informative_steps = self.informative_steps.saturating_add(1);
         }
-        // What is said now is held against what was seen before this step's own answer.
-        let said = Said::of(thought);
+        // Claims are compared with the observations before this step.
+        let sentences = Sentences::of(thought);
         let new = self
-            .against_tests(at, thought, &said)
-            .or_else(|| self.against_things(at, &said, facts.thought.cues));
-        let new = new.or_else(|| self.against_statements(at, &said));
+            .check_tests(at, thought, &sentences)
+            .or_else(|| self.check_things(at, &sentences, features.thought.cues));
+        let new = new.or_else(|| self.check_statements(at, &sentences));
         if let Some((score, evidence)) = new {
             self.found = Some((at, score, evidence));
         }
-        let input = facts.step.action.map_or("", |action| action.input.text());
-        self.learn(at, scene, input);
-        if self.found.as_ref().is_some_and(|(since, ..)| at.0 - since.0 >= STAYS_STEPS) {
+        let input = features.step.action.map_or("", |action| action.input.text());
+        self.record(at, context, input);
+        if self.found.as_ref().is_some_and(|(since, ..)| at.0 - since.0 >= REPORTED_STEPS) {
             self.found = None;
         }
-        let correcting = (0.6 * self.corrections / (self.steps + CALM_START)).min(CORRECTING_MAX);
+        let correcting =
+            (0.6 * self.corrections / (self.steps + CALM_STEPS)).min(CORRECTIONS_SCORE_MAX);
         match &self.found {
             Some((_, score, evidence)) => Signal::new(*score, || evidence.clone()),
             None => Signal::new(correcting, || Evidence::new("corrects_itself", 1).at([at])),
@@ -106,74 +110,92 @@ impl Monitor for ClaimContradiction {
     }
 
     fn heap_bytes(&self) -> usize {
-        self.shown.heap_bytes()
-            + self.gone.heap_bytes()
+        self.found_things.heap_bytes()
+            + self.missing_things.heap_bytes()
             + self.statements.capacity() * (size_of::<Statement>() + 24)
     }
 }
 
 impl ClaimContradiction {
-    fn learn(&mut self, at: StepIndex, scene: &StepContext, input: &str) {
-        let act = &scene.act;
-        self.learn_tests(at, scene);
-        let answered = !act.outcome.failed && !scene.found_nothing && !act.outcome.is_empty;
-        let asks = act.kind.is_look() || act.kind == Kind::Run;
-        if asks && (answered || scene.found_nothing || act.outcome.failed) {
-            let names = if answered { &mut self.shown } else { &mut self.gone };
+    fn record(&mut self, at: StepIndex, context: &StepContext, input: &str) {
+        let action = &context.action;
+        self.record_tests(at, context);
+        let answered = !action.outcome.failed && !context.found_nothing && !action.outcome.is_empty;
+        let reads = action.kind.is_look() || action.kind == Kind::Run;
+        if reads && (answered || context.found_nothing || action.outcome.failed) {
+            let names = if answered { &mut self.found_things } else { &mut self.missing_things };
             each_thing(input, |thing| {
                 names.insert(thing);
             });
         }
-        if !act.removes.is_empty() {
-            self.shown = RecencyFilter::default();
+        if !action.removes.is_empty() {
+            self.found_things = RecencyFilter::default();
         }
-        self.learned = self.learned.saturating_add(u32::from(scene.is_evidence()));
+        self.informative_steps =
+            self.informative_steps.saturating_add(u32::from(context.has_new_information()));
     }
 
-    fn learn_tests(&mut self, at: StepIndex, scene: &StepContext) {
-        let act = &scene.act;
-        if scene.changes {
+    fn record_tests(&mut self, at: StepIndex, context: &StepContext) {
+        let action = &context.action;
+        if context.changes {
             self.failing = None;
         }
-        let said = act.outcome.signature_text.to_lowercase();
-        let fails = act.tests
-            && act.outcome.failed
-            && ["fail", "assert"].iter().any(|word| said.contains(word));
-        if act.outcome.tests.map_or(fails, |tests| tests.failed > 0) {
+        let sentences = action.outcome.signature_text.to_lowercase();
+        let fails = action.tests
+            && action.outcome.failed
+            && ["fail", "assert"].iter().any(|word| sentences.contains(word));
+        if action.outcome.tests.map_or(fails, |tests| tests.failed > 0) {
             self.failing = Some(at);
-        } else if act.tests || act.outcome.tests.is_some() {
+        } else if action.tests || action.outcome.tests.is_some() {
             self.failing = None;
         }
     }
 
-    fn against_tests(&self, at: StepIndex, thought: &str, said: &Said) -> Option<(f64, Evidence)> {
+    fn check_tests(
+        &self,
+        at: StepIndex,
+        thought: &str,
+        sentences: &Sentences,
+    ) -> Option<(f64, Evidence)> {
         let failed = self.failing?;
-        claims::says_tests_pass(thought, said)
+        claims::claims_tests_pass(thought, sentences)
             .then(|| (0.90, Evidence::new("tests_fail", 1).at([failed, at])))
     }
 
-    fn against_things(&self, at: StepIndex, said: &Said, heard: CueSet) -> Option<(f64, Evidence)> {
+    fn check_things(
+        &self,
+        at: StepIndex,
+        sentences: &Sentences,
+        cues: CueSet,
+    ) -> Option<(f64, Evidence)> {
         let mut found = None;
-        claims::each_missing(said, heard, |thing| {
-            let (name, path) = (thing_print(thing), thing);
-            if found.is_none() && self.shown.contains(name) && !self.gone.contains(name) {
+        claims::each_missing(sentences, cues, |thing| {
+            let (name, path) = (thing_hash(thing), thing);
+            if found.is_none()
+                && self.found_things.contains(name)
+                && !self.missing_things.contains(name)
+            {
                 found = Some((0.75, Evidence::new("was_shown", 1).at([at]).path(path)));
             }
         });
         found
     }
 
-    /// Keeps what is stated, and finds the opposite stated earlier with nothing learned since.
-    fn against_statements(&mut self, at: StepIndex, said: &Said) -> Option<(f64, Evidence)> {
+    /// Stores statements, and finds the opposite of an earlier one with no new information since.
+    fn check_statements(
+        &mut self,
+        at: StepIndex,
+        sentences: &Sentences,
+    ) -> Option<(f64, Evidence)> {
         let mut found = None;
-        let learned = self.learned;
+        let informative_steps = self.informative_steps;
         let statements = &mut self.statements;
-        claims::each_statement(said, |subject, says| {
+        claims::each_statement(sentences, |subject, says| {
             let earlier = statements.iter().rev().find(|statement| statement.subject == subject);
             if let Some(earlier) = earlier
                 && !earlier.says.contains(&*says)
                 && !says.contains(&*earlier.says)
-                && learned == earlier.learned
+                && informative_steps == earlier.informative_steps
                 && earlier.at != at
             {
                 found = Some((0.70, Evidence::new("opposite", 1).at([earlier.at, at])));
@@ -181,31 +203,31 @@ impl ClaimContradiction {
             if statements.len() == STATEMENTS_MAX {
                 statements.pop_front();
             }
-            statements.push_back(Statement { at, subject, says, learned });
+            statements.push_back(Statement { at, subject, says, informative_steps });
         });
         found
     }
 }
 
-/// Calls back for everything in an argument that names one thing.
+/// Reports everything in an argument that identifies one thing.
 fn each_thing(input: &str, mut found: impl FnMut(u64)) {
     let edges = |c: char| !c.is_alphanumeric() && !matches!(c, '/' | '.' | '_');
     for word in prefix(input, 2_000)
         .split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | ':' | '(' | ')' | '='))
     {
-        // Most words have neither, and every thing has one.
+        // Every such name contains a dot or a digit; most words do not.
         if !word.bytes().any(|byte| byte == b'.' || byte.is_ascii_digit()) {
             continue;
         }
         let word = word.trim_matches(edges).trim_end_matches('.');
         if claims::names_a_thing(word) {
-            found(thing_print(word));
+            found(thing_hash(word));
         }
     }
 }
 
-/// A name as it is compared: in lower case, without `./` before it or the folders of a working copy.
-fn thing_print(thing: &str) -> u64 {
+/// Hashes a name in lower case without a leading `./` or `/`.
+fn thing_hash(thing: &str) -> u64 {
     let lower = thing.to_lowercase();
     fingerprint(lower.trim_start_matches("./").trim_start_matches('/'))
 }

@@ -1,16 +1,16 @@
-//! `cyclic_compression`: the same state is summed up and derived again without progress.
+//! `cyclic_compression`: the same state is summarised and derived again without progress.
 //!
-//! **Rule.** *Recaps*: a thought that sums up says the same as an earlier one, with next to nothing learned or changed
-//! between; the third fires. *After a compaction*: most of the acts that follow a cut of the conversation repeat acts
-//! from before it; the fourth fires. Below that, a small score grows while thoughts keep saying the same.
+//! **Rule.** *Recaps*: a thought that summarises is similar to an earlier one, with almost nothing learned or changed
+//! in between; the third fires. *After a compaction*: most actions after a compaction of the conversation repeat
+//! actions from before it; the fourth fires. Otherwise a small score grows while thoughts repeat.
 //!
 //! **Fires at** 0.6.
 //!
-//! **Not churn.** A plan restated to the user once, a summary at the end of the work, a recap after real progress.
+//! **Not churn.** A plan repeated to the user once, a summary at the end of the work, a recap after real progress.
 //!
-//! **State.** The last `RECAPS_MAX` recaps and a filter for what was done. Cost per step: the window.
+//! **State.** The last `RECAPS_MAX` recaps and a filter for earlier actions. Cost per step: the window.
 //!
-//! **Blind spots.** A host that cuts the conversation without leaving a trace in the text.
+//! **Blind spots.** A host that compacts the conversation without a trace in the text.
 
 use std::collections::VecDeque;
 
@@ -37,13 +37,13 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
 };
 
 const RECAPS_MAX: usize = 8;
-/// Recaps this alike say the same.
+/// Minimum similarity of two equal recaps.
 const SAME_RECAP: f64 = 0.88;
-/// A recap after more than this many steps of progress since the last alike is a new one.
+/// Maximum number of steps with progress between two recaps.
 const PROGRESS_MAX: u32 = 1;
-/// Acts after a compaction that are looked at.
-const AFTER_ACTS: u32 = 8;
-/// Thoughts this alike to a recent one count towards the small score.
+/// Number of actions after a compaction that are compared.
+const ACTIONS_AFTER_COMPACTION: u32 = 8;
+/// Minimum similarity of two thoughts that repeat each other.
 const SAME_THOUGHT: f64 = 0.75;
 const CHURN_MAX: f64 = 0.50;
 const CALM_START: f64 = 8.0;
@@ -52,35 +52,36 @@ const CALM_START: f64 = 8.0;
 struct CyclicCompression {
     recaps: VecDeque<(StepIndex, Vector, u32)>,
     progress: u32,
-    done: RecencyFilter,
-    /// Acts since a compaction: where it was, how many, and how many of them were done before it.
-    after: Option<(StepIndex, u32, u32)>,
+    earlier_actions: RecencyFilter,
+    /// Position of the latest compaction, number of actions since, and number of those that were done before it.
+    since_compaction: Option<(StepIndex, u32, u32)>,
     steps: f64,
     same_thoughts: f64,
-    found: Option<(StepIndex, f64, Evidence)>,
+    current: Option<(StepIndex, f64, Evidence)>,
 }
 
 impl Monitor for CyclicCompression {
-    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
-        let Some((scene, past)) = facts.scene else { return Signal::none() };
-        if !is_blank(facts.step.user_input) {
+    fn observe(&mut self, at: StepIndex, features: &StepFeatures<'_>) -> Signal {
+        let Some((context, past)) = features.context else { return Signal::none() };
+        if !is_blank(features.step.user_input) {
             self.recaps.clear();
         }
-        let told = CueSet::match_thought(&Lowercased::of(facts.step.user_input), |_| {});
-        if told.has(Cue::Compacted) || facts.thought.cues.has(Cue::Compacted) {
-            self.after = Some((at, 0, 0));
+        let user_cues = CueSet::match_thought(&Lowercased::of(features.step.user_input), |_| {});
+        if user_cues.has(Cue::Compacted) || features.thought.cues.has(Cue::Compacted) {
+            self.since_compaction = Some((at, 0, 0));
         }
-        let new =
-            self.recap(at, facts.thought.cues, scene).or_else(|| self.after_compaction(at, scene));
+        let new = self
+            .recap(at, features.thought.cues, context)
+            .or_else(|| self.after_compaction(at, context));
         if let Some((score, evidence)) = new {
-            self.found = Some((at, score, evidence));
+            self.current = Some((at, score, evidence));
         }
-        self.take(scene, past);
-        if self.found.as_ref().is_some_and(|(since, ..)| at.0 - since.0 > 2) {
-            self.found = None;
+        self.record(context, past);
+        if self.current.as_ref().is_some_and(|(since, ..)| at.0 - since.0 > 2) {
+            self.current = None;
         }
         let churn = (self.same_thoughts / (self.steps + CALM_START)).min(CHURN_MAX);
-        match &self.found {
+        match &self.current {
             Some((_, score, evidence)) if *score > churn => {
                 Signal::new(*score, || evidence.clone())
             }
@@ -90,42 +91,42 @@ impl Monitor for CyclicCompression {
 
     fn advised(&mut self, _: StepIndex) {
         self.recaps.clear();
-        self.after = None;
-        self.found = None;
+        self.since_compaction = None;
+        self.current = None;
     }
 
     fn heap_bytes(&self) -> usize {
         let vectors = self.recaps.len() * crate::analysis::embedding::DIMS * size_of::<f32>();
         vectors
-            + self.done.heap_bytes()
+            + self.earlier_actions.heap_bytes()
             + self.recaps.capacity() * size_of::<(StepIndex, Vector, u32)>()
     }
 }
 
 impl CyclicCompression {
-    fn take(&mut self, scene: &StepContext, past: &History) {
-        let act = &scene.act;
-        self.progress = self.progress.saturating_add(u32::from(scene.is_evidence()));
+    fn record(&mut self, context: &StepContext, past: &History) {
+        let action = &context.action;
+        self.progress = self.progress.saturating_add(u32::from(context.has_new_information()));
         self.steps += 1.0;
-        if let Some(thought) = &scene.thought {
+        if let Some(thought) = &context.thought {
             let recent = past.recent.iter().rev().take(8).filter_map(|p| p.thought.as_ref());
             let alike = thought.closest(recent);
             self.same_thoughts += ((alike - SAME_THOUGHT) / (1.0 - SAME_THOUGHT)).max(0.0);
         }
-        if self.after.is_none() && !matches!(act.kind, Kind::Message | Kind::Think) {
-            self.done.insert(done_print(scene));
+        if self.since_compaction.is_none() && !matches!(action.kind, Kind::Message | Kind::Think) {
+            self.earlier_actions.insert(action_hash(context));
         }
     }
 
     fn recap(
         &mut self,
         at: StepIndex,
-        heard: CueSet,
-        scene: &StepContext,
+        cues: CueSet,
+        context: &StepContext,
     ) -> Option<(f64, Evidence)> {
-        let sums_up = heard.has(Cue::SumUp) && !scene.act.poll;
-        let meaning = scene.thought.as_ref().filter(|_| sums_up)?;
-        // Back from recap to alike recap, as long as next to nothing was learned between two of them.
+        let summarises = cues.has(Cue::SumUp) && !context.action.poll;
+        let meaning = context.thought.as_ref().filter(|_| summarises)?;
+        // Goes back from recap to recap as long as almost nothing was learned between two of them.
         let mut same: Vec<StepIndex> = Vec::new();
         let mut progress = self.progress;
         for (step, recap, then) in self.recaps.iter().rev() {
@@ -148,25 +149,31 @@ impl CyclicCompression {
         Some((score, Evidence::new("recap_again", count).at(same.into_iter().chain([at]))))
     }
 
-    fn after_compaction(&mut self, at: StepIndex, scene: &StepContext) -> Option<(f64, Evidence)> {
-        let (cut, acts, again) = self.after.as_mut()?;
-        if matches!(scene.act.kind, Kind::Message | Kind::Think) || scene.act.poll {
+    fn after_compaction(
+        &mut self,
+        at: StepIndex,
+        context: &StepContext,
+    ) -> Option<(f64, Evidence)> {
+        let (cut, actions, repeated) = self.since_compaction.as_mut()?;
+        if matches!(context.action.kind, Kind::Message | Kind::Think) || context.action.poll {
             return None;
         }
-        *acts += 1;
-        *again += u32::from(self.done.contains(done_print(scene)));
-        let (cut, acts, again) = (*cut, *acts, *again);
-        if acts >= AFTER_ACTS {
-            self.after = None;
+        *actions += 1;
+        *repeated += u32::from(self.earlier_actions.contains(action_hash(context)));
+        let (cut, actions, repeated) = (*cut, *actions, *repeated);
+        if actions >= ACTIONS_AFTER_COMPACTION {
+            self.since_compaction = None;
         }
-        let mostly = again >= 4 && f64::from(again) >= 0.6 * f64::from(acts);
-        mostly.then(|| (0.75, Evidence::new("done_before_the_cut", again).of(acts).at([cut, at])))
+        let mostly = repeated >= 4 && f64::from(repeated) >= 0.6 * f64::from(actions);
+        mostly.then(|| {
+            (0.75, Evidence::new("done_before_the_cut", repeated).of(actions).at([cut, at]))
+        })
     }
 }
 
-/// An act with its answer: the same again, not the same after something changed.
-fn done_print(scene: &StepContext) -> u64 {
-    scene.act.loose_key ^ scene.act.outcome.result_key.rotate_left(1)
+/// Hashes an action with its result, so that the same action after a change is different.
+fn action_hash(context: &StepContext) -> u64 {
+    context.action.loose_key ^ context.action.outcome.result_key.rotate_left(1)
 }
 
 fn advice(seen: &Evidence) -> String {

@@ -1,7 +1,7 @@
-//! `diversity`: the agent has settled on one or two tools.
+//! `diversity`: the agent uses only one or two tools.
 //!
-//! **Rule.** Once there are at least `minimum` calls, look at the last `window`. One tool reads 1, two tools
-//! read 0.7 unless they strictly alternate (that is a rhythm, not a rut), three or more read 0.
+//! **Rule.** After at least `minimum` calls, the last `window` calls are examined. One tool scores 1, two tools score
+//! 0.7 unless they strictly alternate (such as edit and test), three or more score 0.
 //!
 //! **Fires at** 0.6: both cases above.
 //!
@@ -34,15 +34,15 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
 const TWO_TOOLS: f64 = 0.7;
 const ONE_TOOL: f64 = 1.0;
 
-/// A longer window would cost more than it could tell.
+/// Maximum window, which bounds the cost per step.
 const WINDOW_MAX: u32 = 256;
 
-/// What a user may set.
+/// User settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiversitySettings {
-    /// How many calls back it looks.
+    /// Number of recent calls that are examined.
     pub window: u32,
-    /// It says nothing before this many calls.
+    /// Number of calls before which the score is 0.
     pub minimum: u32,
 }
 
@@ -76,8 +76,8 @@ struct Diversity {
 }
 
 impl Monitor for Diversity {
-    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
-        if let Some(action) = facts.step.action {
+    fn observe(&mut self, at: StepIndex, features: &StepFeatures<'_>) -> Signal {
+        if let Some(action) = features.step.action {
             self.calls = self.calls.saturating_add(1);
             if self.recent.len() == self.window as usize {
                 self.recent.pop_front();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rhythm_of_two_is_no_rut() {
+    fn alternating_between_two_tools_does_not_fire() {
         check(
             "diversity",
             "

@@ -1,16 +1,16 @@
-//! `edit_revert`: edits that undo each other, or fail and are tried again.
+//! `edit_revert`: edits revert each other, or fail and are repeated.
 //!
-//! **Rule.** Of the last three edits, the newest is closer to the oldest than to the one between, by more than
-//! `revert_margin` of their three-character pieces: 1. Or: the same file is edited, an error follows, and it is
-//! edited again; the file with most such cycles reads `cycles / cycles_full`. The larger of both counts.
+//! **Rule.** Of the last three edits, the latest has more trigrams in common with the oldest than with the one in
+//! between, by more than `revert_margin`: 1. Or: a file is edited, an error follows, and the file is edited again; the
+//! file with most such cycles scores `cycles / cycles_full`. The higher score counts.
 //!
 //! **Fires at** 0.6: a revert, or the second cycle on one file.
 //!
-//! **State.** The pieces of two edits and a count per file with cycles, of at most `FILES_MAX` files; beyond
-//! that the files counted longest ago are forgotten. Cost per step: constant, for an edit its own length.
+//! **State.** The trigrams of two edits, and the cycles of at most `FILES_MAX` files; beyond that the files counted
+//! longest ago are dropped. Cost per step: constant, for an edit its length.
 //!
-//! **Blind spots.** An edit is known by the tool's name, its file by the first thing in the argument that looks
-//! like one, and a structured argument is not read at all. Edits inside shell commands are not seen.
+//! **Blind spots.** An edit is recognised by the name of the tool, its file by the first path in the argument. A
+//! structured argument is not read, and edits inside shell commands are not recognised.
 
 use std::collections::VecDeque;
 
@@ -36,27 +36,21 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     advice,
 };
 
-/// Tools that edit, in lower case.
+/// Editing tools, in lower case.
+#[rustfmt::skip]
 const EDIT_TOOLS: [&str; 8] = [
-    "edit",
-    "write",
-    "str_replace",
-    "str_replace_editor",
-    "patch",
-    "apply_patch",
-    "create_file",
-    "overwrite",
+    "edit", "write", "str_replace", "str_replace_editor", "patch", "apply_patch", "create_file", "overwrite",
 ];
 
-/// How many files with cycles are remembered.
+/// Maximum number of files with cycles.
 const FILES_MAX: usize = 512;
 
-/// What a user may set.
+/// User settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EditRevertSettings {
-    /// How much closer to the older edit counts as a revert.
+    /// Difference in overlap from which the latest edit is a revert.
     pub revert_margin: f64,
-    /// This many cycles on one file read 1.
+    /// Number of cycles on one file that scores 1.
     pub cycles_full: u32,
 }
 
@@ -81,15 +75,15 @@ struct EditRevert {
     revert: Option<[StepIndex; 3]>,
     /// Files with cycles, the one counted longest ago first.
     cycles: VecDeque<Cycles>,
-    /// The file with most cycles, kept even when it is forgotten above.
+    /// The file with most cycles, kept even if it is dropped from `cycles`.
     worst: Option<Cycles>,
 }
 
 struct Edit {
     at: StepIndex,
-    /// `None` when the argument names no file.
+    /// `None` if the argument contains no path.
     file: Option<Label>,
-    pieces: Trigrams,
+    trigrams: Trigrams,
     failed: bool,
 }
 
@@ -101,23 +95,23 @@ struct Cycles {
 }
 
 impl Monitor for EditRevert {
-    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
-        if let Some(action) = facts.step.action
+    fn observe(&mut self, at: StepIndex, features: &StepFeatures<'_>) -> Signal {
+        if let Some(action) = features.step.action
             && is_edit(action.tool)
         {
             self.edit(at, action.input.as_plain_text());
         }
-        if facts.failed()
+        if features.failed()
             && let Some(edit) = self.edits.back_mut()
         {
             edit.failed = true;
         }
-        self.sign()
+        self.signal()
     }
 
     fn heap_bytes(&self) -> usize {
         let label = |file: &Label| size_of::<Label>() + file.heap_bytes();
-        let edits: usize = self.edits.iter().map(|edit| edit.pieces.heap_bytes()).sum();
+        let edits: usize = self.edits.iter().map(|edit| edit.trigrams.heap_bytes()).sum();
         let cycles: usize = self.cycles.iter().map(|cycles| label(&cycles.file)).sum();
         edits + cycles + self.cycles.capacity() * size_of::<Cycles>()
     }
@@ -134,16 +128,16 @@ impl EditRevert {
             let last = [before.at, at];
             self.count_cycle(file, last);
         }
-        let pieces = Trigrams::of(input);
+        let trigrams = Trigrams::of(input);
         self.revert = None;
         if let [older, before] = self.edits.make_contiguous() {
             let margin = self.settings.revert_margin;
-            if pieces.overlap(&older.pieces) > pieces.overlap(&before.pieces) + margin {
+            if trigrams.overlap(&older.trigrams) > trigrams.overlap(&before.trigrams) + margin {
                 self.revert = Some([older.at, before.at, at]);
             }
             self.edits.pop_front();
         }
-        self.edits.push_back(Edit { at, file, pieces, failed: false });
+        self.edits.push_back(Edit { at, file, trigrams, failed: false });
     }
 
     fn count_cycle(&mut self, file: Label, last: [StepIndex; 2]) {
@@ -159,7 +153,7 @@ impl EditRevert {
         self.cycles.push_back(cycles);
     }
 
-    fn sign(&self) -> Signal {
+    fn signal(&self) -> Signal {
         if let Some(steps) = self.revert {
             return Signal::new(1.0, || Evidence::new("revert", 1).at(steps));
         }
@@ -179,8 +173,8 @@ fn is_edit(tool: &str) -> bool {
     }
 }
 
-/// The first thing that looks like a file: a run of word characters, dots, slashes, backslashes and hyphens
-/// that ends in a dot and one to five ASCII letters.
+/// Returns the first path: a run of word characters, dots, slashes, backslashes and hyphens that ends in a dot and one
+/// to five ASCII letters.
 fn first_path(input: &str) -> Option<&str> {
     let in_path = |c: char| is_word(c) || matches!(c, '.' | '/' | '\\' | '-');
     let mut rest = input;
@@ -223,7 +217,7 @@ mod tests {
     use crate::test_util::check;
 
     #[test]
-    fn undoing_a_change_fires() {
+    fn a_revert_fires() {
         check(
             "edit_revert",
             "
@@ -266,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_thing_that_looks_like_a_file() {
+    fn the_first_path_is_found() {
         let cases = [
             ("", None),
             ("no file here", None),
@@ -287,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_forgotten_but_the_worst_is_not() {
+    fn the_worst_file_is_kept_when_others_are_dropped() {
         let mut monitor = EditRevert::default();
         for n in 0..3_000_u32 {
             let file = format!("f{}.py", n / 2);
@@ -298,6 +292,6 @@ mod tests {
         }
         assert!(monitor.cycles.len() <= FILES_MAX);
         assert!(monitor.heap_bytes() <= super::super::HEAP_BYTES_MAX);
-        assert!((monitor.sign().score - 0.5).abs() < f64::EPSILON);
+        assert!((monitor.signal().score - 0.5).abs() < f64::EPSILON);
     }
 }

@@ -1,17 +1,17 @@
-//! `hedge`: the agent's words grow doubtful, or it takes something back.
+//! `hedge`: the agent's wording becomes uncertain, or the agent retracts a statement.
 //!
-//! **Rule.** Any phrase that takes something back ("I was wrong", "never mind") reads 1 for the rest of the
-//! run. Otherwise, with fewer than four thoughts, words of doubt against the number of words; from four on,
-//! the density of doubt in the later half against the earlier half: up to twice reads 0, four times reads 1.
+//! **Rule.** A retraction ("I was wrong", "never mind") scores 1 for the rest of the run. Otherwise, with fewer than
+//! four thoughts, the score is the number of hedges relative to the number of words. From four thoughts on, it compares
+//! the density of hedges in the later half with the earlier half: up to twice scores 0, four times scores 1.
 //!
-//! **Fires at** 0.6: a retraction, or about 2.8 times the doubt.
+//! **Fires at** 0.6: a retraction, or about 2.8 times the density.
 //!
-//! **State.** Sums for both halves, and the counts of each thought of the later half, because the border
-//! moves through them. At most `LATE_BLOCKS_MAX` counts are kept: up to 16,384 thoughts every sum is exact,
-//! beyond that the border is rounded to blocks of two thoughts, then four, and so on. Cost per step: constant.
+//! **State.** Sums for both halves, and the counts of each thought of the later half, because the border moves through
+//! them. At most `LATE_BLOCKS_MAX` counts are stored: up to 16,384 thoughts every sum is exact, beyond that the border
+//! is rounded to blocks of two thoughts, then four, and so on. Cost per step: constant.
 //!
-//! **Blind spots.** Words are matched inside others (`await` holds `wait`), and a retraction is never
-//! forgiven. `claim_contradiction` looks at what was claimed.
+//! **Blind spots.** Words are matched inside other words (`await` contains `wait`), and a retraction counts for the
+//! rest of the run. `claim_contradiction` examines claims.
 
 use std::collections::VecDeque;
 
@@ -31,14 +31,14 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     advice,
 };
 
-/// What a user may set.
+/// User settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HedgeSettings {
-    /// Where there is no earlier doubt to compare with, this density of doubt reads 1.
+    /// Density of hedges that scores 1 if the earlier half has none.
     pub full_density: f64,
-    /// Growth of doubt up to this ratio reads 0.
+    /// Ratio of densities up to which the score is 0.
     pub quiet_ratio: f64,
-    /// Growth of doubt from this ratio on reads 1.
+    /// Ratio of densities from which the score is 1.
     pub full_ratio: f64,
 }
 
@@ -56,9 +56,9 @@ impl HedgeSettings {
     }
 }
 
-/// Two halves are compared from this many thoughts on.
+/// Number of thoughts from which the halves are compared.
 const THOUGHTS_FOR_HALVES: u32 = 4;
-/// How many blocks of the later half are kept.
+/// Maximum number of blocks of the later half.
 const LATE_BLOCKS_MAX: usize = 8_192;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -82,14 +82,14 @@ struct Hedge {
     settings: HedgeSettings,
     retracted: Option<(StepIndex, &'static str)>,
     thoughts: u32,
-    /// Thoughts on the early side of the border.
+    /// Number of thoughts before the border.
     early_thoughts: u32,
     early: Count,
     late: Count,
-    /// The later half, oldest first; each block counts `block_thoughts` thoughts.
+    /// The later half, oldest first; each block covers `block_thoughts` thoughts.
     blocks: VecDeque<Count>,
     block_thoughts: u32,
-    /// The newest thoughts that do not fill a block yet.
+    /// The latest thoughts, which do not fill a block yet.
     open: Count,
     open_thoughts: u32,
     last: StepIndex,
@@ -114,14 +114,14 @@ impl Default for Hedge {
 }
 
 impl Monitor for Hedge {
-    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
-        if self.retracted.is_none() && !facts.step.thought.is_empty() {
+    fn observe(&mut self, at: StepIndex, features: &StepFeatures<'_>) -> Signal {
+        if self.retracted.is_none() && !features.step.thought.is_empty() {
             self.last = at;
-            self.retracted = facts.thought.retraction.map(|phrase| (at, phrase));
-            self.count(Count { hedges: facts.thought.hedges, words: facts.thought.words });
+            self.retracted = features.thought.retraction.map(|phrase| (at, phrase));
+            self.count(Count { hedges: features.thought.hedges, words: features.thought.words });
         }
         if let Some((at, phrase)) = self.retracted {
-            self.blocks = VecDeque::new(); // never read again
+            self.blocks = VecDeque::new(); // Never read again.
             return Signal::new(1.0, || Evidence::new("retraction", 1).at([at]).phrase(phrase));
         }
         Signal::new(self.score(), || {
@@ -220,7 +220,7 @@ mod tests {
     use crate::test_util::check;
 
     #[test]
-    fn taking_something_back_is_remembered() {
+    fn a_retraction_fires_for_the_rest_of_the_run() {
         check(
             "hedge",
             "
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn doubt_counts_against_the_number_of_words() {
+    fn hedges_count_relative_to_words() {
         check(
             "hedge",
             "
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn growing_doubt_fires_and_even_doubt_does_not() {
+    fn growing_uncertainty_fires_and_constant_uncertainty_does_not() {
         check(
             "hedge",
             "

@@ -1,16 +1,16 @@
-//! `late_sprawl`: new tools, files and directions appear where the run should converge.
+//! `late_sprawl`: new tools, files and directions late in a run that should converge.
 //!
-//! **Rule.** Once work has been changed and checked, and the run is at least `ACTS_BEFORE` acts old, count among the last
-//! `WINDOW` acts those that open a new direction: files and names that nothing before has mentioned, and unlike the
-//! acts before them. Six of eight read 0.65.
+//! **Rule.** After work was changed and checked, and after at least `ACTIONS_BEFORE` actions, the score counts among
+//! the last `WINDOW` actions those that open a new direction: their files and names were not mentioned before, and they
+//! are unlike the actions before them. Six of eight score 0.65.
 //!
 //! **Fires at** 0.6.
 //!
-//! **Not sprawl.** Exploring at the start. Following a name that an answer has shown. Going through a list.
+//! **Not sprawl.** Exploration at the start; following a name in a result; processing a list.
 //!
-//! **State.** One bit an act for the window. Cost per step: the window.
+//! **State.** One bit per action of the window. Cost per step: the window.
 //!
-//! **Blind spots.** Agents that never change anything do not converge in a way that could be seen here.
+//! **Blind spots.** Agents that never change anything.
 
 use super::{Monitor, MonitorSpec, ProfileWeights, Signal, Suite};
 use crate::analysis::action::Kind;
@@ -30,37 +30,37 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     advice,
 };
 
-/// Before this many acts a run may go anywhere.
-const ACTS_BEFORE: u32 = 15;
-/// How many acts are looked at.
+/// Number of actions before which the score is 0.
+const ACTIONS_BEFORE: u32 = 15;
+/// Number of recent actions that are examined.
 const WINDOW: u32 = 8;
-/// An act less like each of the recent ones than this is a new direction.
-const UNLIKE: f64 = 0.45;
-/// An act with a larger share of known names follows from what was seen.
-const FAMILIAR: f64 = 0.5;
-/// By how many of the window open a new direction.
+/// Maximum similarity of a new direction to each recent action.
+const NEW_DIRECTION_SIMILARITY_MAX: f64 = 0.45;
+/// Share of known names above which an action follows from earlier results.
+const KNOWN_SHARE_MIN: f64 = 0.5;
+/// Score by number of new directions in the window.
 const SCORES: [f64; 9] = [0.0, 0.05, 0.10, 0.20, 0.30, 0.45, 0.65, 0.85, 1.0];
 
 #[derive(Default)]
 struct LateSprawl {
     changed: bool,
     checked: bool,
-    /// The newest act in the lowest bit; set where it opened a new direction.
+    /// One bit per action, the latest in the lowest; set if it opened a new direction.
     window: u32,
     last_new: StepIndex,
 }
 
 impl Monitor for LateSprawl {
-    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
-        let Some((scene, past)) = facts.scene else { return Signal::none() };
-        let act = &scene.act;
-        if matches!(act.kind, Kind::Message | Kind::Think | Kind::Finish) || act.poll {
+    fn observe(&mut self, at: StepIndex, features: &StepFeatures<'_>) -> Signal {
+        let Some((context, past)) = features.context else { return Signal::none() };
+        let action = &context.action;
+        if matches!(action.kind, Kind::Message | Kind::Think | Kind::Finish) || action.poll {
             return Signal::none();
         }
-        self.changed |= act.edits || act.kind.is_effect();
-        self.checked |= self.changed && act.verifies;
-        let converging = self.changed && self.checked && past.acts >= ACTS_BEFORE;
-        let new = converging && opens_direction(scene, past);
+        self.changed |= action.edits || action.kind.is_effect();
+        self.checked |= self.changed && action.verifies;
+        let converging = self.changed && self.checked && past.actions >= ACTIONS_BEFORE;
+        let new = converging && opens_direction(context, past);
         if new {
             self.last_new = at;
         }
@@ -80,9 +80,11 @@ impl Monitor for LateSprawl {
     }
 }
 
-fn opens_direction(scene: &StepContext, past: &History) -> bool {
-    let unknown = scene.familiar.is_some_and(|known| known < FAMILIAR);
-    unknown && scene.meaning.closest(past.recent.iter().map(|act| &act.meaning)) < UNLIKE
+fn opens_direction(context: &StepContext, past: &History) -> bool {
+    let unknown = context.familiar.is_some_and(|known| known < KNOWN_SHARE_MIN);
+    unknown
+        && context.meaning.closest(past.recent.iter().map(|action| &action.meaning))
+            < NEW_DIRECTION_SIMILARITY_MAX
 }
 
 fn advice(seen: &Evidence) -> String {

@@ -1,32 +1,32 @@
-//! The monitors: one file each, one row each in `ALL`.
+//! The monitors: one file and one row in [`ALL`] each.
 //!
-//! A monitor sees one step at a time and keeps what it needs of the past in bounded memory. It gives a
-//! score from 0 (healthy) to 1 (worst) and, above zero, the evidence. Adding one is a file here and a
-//! row in the table; command line, documentation and weights are derived from the row.
+//! A monitor observes one step at a time and keeps a bounded state. It returns a score from 0 (healthy) to 1 (worst)
+//! and, above zero, the evidence. To add one, add a file and a row; command line, documentation and weights are derived
+//! from the row.
 
-/// Tool calls so far, against a budget.
+/// Number of tool calls, compared with a budget.
 pub mod call_count;
-/// What is said against what was said or seen.
+/// Claims that contradict earlier claims or observations.
 pub mod claim_contradiction;
-/// Summing up and deriving the same again.
+/// Repeated summaries and repeated work after a compaction.
 pub mod cyclic_compression;
-/// Few tools, again and again.
+/// Few different tools.
 pub mod diversity;
-/// Edits that undo each other, or fail and are tried again.
+/// Edits that revert each other, or fail and are repeated.
 pub mod edit_revert;
-/// Growing doubt, or taking something back.
+/// Growing uncertainty, and retractions.
 pub mod hedge;
-/// New directions where the run should converge.
+/// New directions in a run that should converge.
 pub mod late_sprawl;
-/// The same act again without anything new.
+/// Repeated actions without new results.
 pub mod semantic_loop;
-/// Moving away from the task without saying so.
+/// Actions that leave the task without an announcement.
 pub mod silent_topic_drift;
-/// The same tool in a row.
+/// The same tool several times in a row.
 pub mod streak;
-/// The same test failure again.
+/// The same test failure twice in a row.
 pub mod test_repeat;
-/// Done, with changes that nothing has checked.
+/// Completion claims with unchecked changes.
 pub mod verification_skip;
 
 mod signature;
@@ -38,10 +38,10 @@ use crate::evidence::Evidence;
 use crate::guidance::SPEAKER;
 use crate::step::StepIndex;
 
-/// A score at or above this fires, unless a monitor's row or the user says otherwise.
+/// Score at which a monitor fires by default.
 pub const DEFAULT_FIRE_THRESHOLD: f64 = 0.6;
 
-/// Every monitor. The order is the order of sums, listings and columns; ids are never renamed.
+/// All monitors. Their order is that of sums, listings and columns. Ids are never renamed.
 pub static ALL: [&MonitorSpec; 12] = [
     &streak::SPEC,
     &call_count::SPEC,
@@ -57,22 +57,22 @@ pub static ALL: [&MonitorSpec; 12] = [
     &silent_topic_drift::SPEC,
 ];
 
-/// The row of that name.
+/// Returns the row with this id.
 pub fn find(id: &str) -> Option<&'static MonitorSpec> {
     ALL.into_iter().find(|spec| spec.id == id)
 }
 
-/// The two generations of monitors.
+/// Generation of a monitor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Suite {
     /// Fixed bit for bit by the first public package.
     Heuristic,
-    /// Ours; judged by measured quality.
+    /// Ours, evaluated by measured precision.
     Semantic,
 }
 
 impl Suite {
-    /// The suite's name on every wire.
+    /// Name of the suite in the API and in configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Heuristic => "heuristic",
@@ -81,22 +81,22 @@ impl Suite {
     }
 }
 
-/// Which suites watch a run.
+/// Suites that are active in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SuiteChoice {
-    /// No monitor at all.
+    /// No monitors.
     Neither,
-    /// Only the first generation.
+    /// Only the heuristic suite.
     Heuristic,
-    /// Only the second.
+    /// Only the semantic suite.
     Semantic,
-    /// Both; the composite is the larger of the two.
+    /// Both; the composite is the higher of the two.
     #[default]
     Both,
 }
 
 impl SuiteChoice {
-    /// Whether the monitors of `suite` watch.
+    /// Reports whether the suite is active.
     pub fn includes(self, suite: Suite) -> bool {
         match self {
             Self::Neither => false,
@@ -107,8 +107,8 @@ impl SuiteChoice {
     }
 }
 
-/// A monitor's weight in each built-in profile. A struct, not a map: a new profile does not compile
-/// until every row has its weight.
+/// Weight of a monitor in each built-in profile. A struct rather than a map: a new profile does not compile until every
+/// row has its weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProfileWeights {
     /// Agents that write code.
@@ -119,33 +119,33 @@ pub struct ProfileWeights {
     pub qa: f64,
 }
 
-/// Makes a monitor for a new run.
+/// Creates a monitor for a new run.
 pub(crate) type Build = fn(&MonitorSettings) -> Box<dyn Monitor>;
 
 /// One row of the table.
 #[derive(Debug)]
 pub struct MonitorSpec {
-    /// Stable name: stored, shown and configured by this.
+    /// Stable id, used in storage, output and configuration.
     pub id: &'static str,
-    /// Which generation it belongs to.
+    /// Generation of the monitor.
     pub suite: Suite,
-    /// One sentence for people.
+    /// Summary for users, one sentence.
     pub summary: &'static str,
-    /// It fires at this score, unless the user says otherwise.
+    /// Default firing threshold.
     pub fire_at: f64,
-    /// The kind of failure it is a sign of; patterns are looked up by this.
+    /// The failure type that it indicates, by which patterns are retrieved.
     pub failure_type: &'static str,
-    /// Its share of the composite, per profile.
+    /// Weight in the composite, per profile.
     pub weights: ProfileWeights,
-    /// Makes it for a new run.
+    /// Creates the monitor for a new run.
     pub(crate) build: Build,
-    /// Writes the advice from what it saw. A semantic monitor has a second, plainer wording for what goes on after a
+    /// Writes the advice from the evidence. A semantic monitor has a second, plainer wording for use after a first
     /// notice.
     pub(crate) advice: fn(&Evidence) -> String,
 }
 
 impl MonitorSpec {
-    /// What to tell the agent, written from the evidence.
+    /// Returns the advice to the agent.
     pub fn advice(&self, evidence: &Evidence) -> String {
         let again = match self.suite {
             Suite::Heuristic if evidence.is_repeated() => {
@@ -158,18 +158,18 @@ impl MonitorSpec {
 }
 
 impl PartialEq for MonitorSpec {
-    /// Rows are told apart by name.
+    /// Rows are compared by id.
     fn eq(&self, other: &Self) -> bool {
         self.id == other.id
     }
 }
 
-/// What a monitor sees in one step.
+/// Result of a monitor for one step.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Signal {
-    /// From 0 (healthy) to 1 (worst).
+    /// Score from 0 (healthy) to 1 (worst).
     pub(crate) score: f64,
-    /// There whenever the score is above zero.
+    /// Present whenever the score is above zero.
     pub(crate) evidence: Option<Evidence>,
 }
 
@@ -178,31 +178,31 @@ impl Signal {
         Self::default()
     }
 
-    /// A score with its reason; a score of zero needs none.
+    /// Creates a signal; a score of zero has no evidence.
     pub(crate) fn new(score: f64, evidence: impl FnOnce() -> Evidence) -> Self {
         Self { score, evidence: (score > 0.0).then(evidence) }
     }
 }
 
-/// One failure mode, watched over one run.
+/// Detects one failure mode in one run.
 pub(crate) trait Monitor: Send {
-    /// Takes the next step. Called once a step, in order.
-    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal;
+    /// Observes the next step. Called once per step, in order.
+    fn observe(&mut self, at: StepIndex, features: &StepFeatures<'_>) -> Signal;
 
-    /// Its advice on what it saw up to this step was shown; what comes next is judged afresh.
+    /// Called after an advice of this monitor was shown; later steps are assessed independently of earlier ones.
     fn advised(&mut self, _at: StepIndex) {}
 
-    /// What it keeps on the heap; bounded by [`HEAP_BYTES_MAX`] however long the run.
+    /// Heap memory in bytes, at most [`HEAP_BYTES_MAX`] for any length of the run.
     fn heap_bytes(&self) -> usize;
 }
 
-/// No monitor may hold more than this.
+/// Maximum heap memory of a monitor.
 pub const HEAP_BYTES_MAX: usize = 160 * 1024;
 
-/// The numbers a user may set, one section a monitor.
+/// User settings of all monitors.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MonitorSettings {
-    /// How tools are to be taken, where their names do not tell.
+    /// Declared properties of tools.
     pub tools: ToolPolicies,
     /// See [`streak`].
     pub streak: streak::StreakSettings,
@@ -216,29 +216,29 @@ pub struct MonitorSettings {
     pub hedge: hedge::HedgeSettings,
 }
 
-/// A monitor that could not work as configured.
+/// Invalid settings of a monitor.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SettingsError {
-    /// A number is too small to mean anything.
+    /// A number is too small.
     #[error("`monitors.{name}` ({value}) must be at least {min}")]
     TooSmall {
-        /// The setting.
+        /// Name of the setting.
         name: &'static str,
-        /// What it was set to.
+        /// Its value.
         value: u32,
-        /// The least that works.
+        /// The minimum.
         min: u32,
     },
-    /// A number is not one, or out of its range.
+    /// A number is out of range or not a number.
     #[error("`monitors.{name}` ({value}) must be a number from {min} to {max}")]
     OutOfRange {
-        /// The setting.
+        /// Name of the setting.
         name: &'static str,
-        /// What it was set to.
+        /// Its value.
         value: f64,
-        /// The least that works.
+        /// The minimum.
         min: f64,
-        /// The most that works.
+        /// The maximum.
         max: f64,
     },
     /// Two settings contradict each other.
@@ -246,11 +246,11 @@ pub enum SettingsError {
         "`monitors.{small}` ({small_value}) must not be larger than `monitors.{large}` ({large_value})"
     )]
     OutOfOrder {
-        /// The setting that must be smaller.
+        /// Name of the setting that must be smaller.
         small: &'static str,
         /// Its value.
         small_value: u32,
-        /// The setting that must be larger.
+        /// Name of the setting that must be larger.
         large: &'static str,
         /// Its value.
         large_value: u32,
@@ -275,7 +275,7 @@ pub(crate) fn in_range(
 }
 
 impl MonitorSettings {
-    /// Checks every section.
+    /// Validates every section.
     pub fn check(&self) -> Result<(), SettingsError> {
         self.streak.check()?;
         self.call_count.check()?;

@@ -1,23 +1,23 @@
-//! `semantic_loop`: the same act again, perhaps in other words, without anything new.
+//! `semantic_loop`: repeated actions, possibly in other words, without new results.
 //!
-//! **Rule.** Six signs, the strongest counts. *Again*: the same act with the same answer and no change between; the
-//! fourth time in a row fires. *Reworded*: looks for the same thing in other words and finds nothing new; the third fires,
-//! unless the host's second embedder, asked once in that moment, finds that too few of them mean the same.
-//! *Back and forth*: one edit puts in what the one before took out; the second turn fires.
-//! *Cycle*: two to five acts with their answers, three times round. *Same error*: the same kind of error from different
-//! acts in a row; the fifth fires, sooner where nothing was changed between. *No news*: seven looks in a row that show
-//! nothing new. Below that, a small score grows with failures, stale answers and files written again.
+//! **Rule.** The strongest of seven signs counts. *Again*: the same action with the same result and no change in
+//! between; the fourth in a row fires. *Reworded*: searches for the same thing in other words that find nothing new;
+//! the third fires, unless the host's second model finds that too few of them ask for the same thing. *Back and forth*:
+//! an edit inserts what the previous one removed; the second reversal fires. *Cycle*: two to five actions with their
+//! results, three rounds. *Same error*: the same type of error from different actions in a row; the fifth fires,
+//! earlier if nothing was changed in between. *No news*: seven reads in a row without new content. *Said again*: the
+//! same message four times. Otherwise a small score grows with failures, stale results and rewritten files.
 //!
 //! **Fires at** 0.6.
 //!
-//! **Not a loop.** A changed answer is progress. Waiting is how a wait works (tools called polling or stateful are left
-//! out). Going through a list of files shows something new each time. Reading another part of a file does too. A test
-//! run again after a change is a check. What a user says begins a new count, and so does an advice that was shown.
+//! **Not a loop.** A changed result is progress. Polling is excluded (tools declared as polling or stateful).
+//! Processing a list of files shows something new each time, and so does another part of a file. A test run after a
+//! change is a check. A user message and a shown advice reset the count.
 //!
-//! **State.** The last eight edits as fingerprints and a few counters; the acts are shared by all monitors. Cost per step:
-//! the window.
+//! **State.** The last eight edits as fingerprints and a few counters; the recent actions are shared by all monitors.
+//! Cost per step: the window.
 //!
-//! **Blind spots.** A loop longer than five acts, or whose every round shows something new without getting anywhere.
+//! **Blind spots.** A loop longer than five actions, or one whose rounds show something new without progress.
 
 use std::collections::VecDeque;
 
@@ -40,73 +40,73 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     advice,
 };
 
-/// Acts this alike are about the same thing.
+/// Minimum similarity of actions about the same thing.
 const SAME_MEANING: f64 = 0.55;
-/// Rewordings are looked for this many acts back.
-const REWORDED_ACTS: usize = 8;
-/// Messages this alike are the same.
+/// Number of recent actions in which rewordings are searched.
+const REWORDED_ACTIONS: usize = 8;
+/// Minimum similarity of equal messages.
 const SAME_MESSAGE: f64 = 0.90;
-/// Edits that turn each other round count together within this many steps.
-const TURNS_WITHIN: u32 = 8;
-/// Cycles of two up to this many acts are looked for.
-const CYCLE_ACTS_MAX: usize = 5;
-/// The small score never reaches the threshold.
+/// Maximum number of steps between reversals that count together.
+const REVERSAL_STEPS_MAX: u32 = 8;
+/// Maximum length of a cycle in actions.
+const CYCLE_ACTIONS_MAX: usize = 5;
+/// Maximum of the small score, below the threshold.
 const TROUBLE_MAX: f64 = 0.45;
-/// Trouble is a share of the steps so far, counted as if this many quiet ones had come before.
-const QUIET_START: f64 = 10.0;
+/// Number of steps without trouble that are added to the actual ones.
+const QUIET_STEPS: f64 = 10.0;
 
-/// Scores by how often something has happened; index 0 and 1 are nothing.
+/// Scores by number of occurrences.
 const AGAIN: [f64; 7] = [0.0, 0.0, 0.20, 0.35, 0.50, 0.70, 1.0];
 const IN_A_ROW: [f64; 7] = [0.0, 0.0, 0.25, 0.45, 0.65, 0.85, 1.0];
 const REWORDED: [f64; 6] = [0.0, 0.0, 0.30, 0.62, 0.80, 1.0];
 const SAME_ERROR: [f64; 7] = [0.0, 0.0, 0.20, 0.40, 0.55, 0.70, 0.90];
 const NO_NEWS: [f64; 10] = [0.0, 0.0, 0.0, 0.15, 0.25, 0.35, 0.50, 0.65, 0.80, 1.0];
 
-/// How many edits are remembered to see one undo the other.
+/// Number of recent edits in which a reversal is searched.
 const EDITS_MAX: usize = 8;
 
 #[derive(Default)]
 struct SemanticLoop {
-    /// The newest edits: where, the file, and the texts taken out and put in.
+    /// Recent edits: position, file, and the hashes of removed and inserted texts.
     edits: VecDeque<(StepIndex, u64, Vec<u64>)>,
-    /// Where one edit turned round the one before it.
-    turns: Vec<StepIndex>,
-    /// Acts before this one no longer count.
-    since: StepIndex,
-    /// Searches before this one are no rewordings of what comes: a second opinion has said so.
-    reworded_since: StepIndex,
-    /// The newest search of a reworded loop that stood the second opinion; as it goes on, nobody is asked again.
-    stood: Option<StepIndex>,
+    /// Positions of reversals.
+    reversals: Vec<StepIndex>,
+    /// Position from which actions count.
+    counts_from: StepIndex,
+    /// Position from which searches count as rewordings, set after a negative second opinion.
+    rewordings_from: StepIndex,
+    /// The latest search of a reworded loop that the second opinion confirmed; a continued loop is not checked again.
+    confirmed_at: Option<StepIndex>,
     steps: f64,
     trouble: f64,
 }
 
 impl Monitor for SemanticLoop {
-    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
-        let Some((scene, past)) = facts.scene else { return Signal::none() };
-        if !is_blank(facts.step.user_input) {
-            self.since = at;
+    fn observe(&mut self, at: StepIndex, features: &StepFeatures<'_>) -> Signal {
+        let Some((context, past)) = features.context else { return Signal::none() };
+        if !is_blank(features.step.user_input) {
+            self.counts_from = at;
         }
         self.steps += 1.0;
-        self.trouble += trouble(scene);
+        self.trouble += trouble(context);
         let window: VecDeque<&PastStep> =
-            past.recent.iter().filter(|act| act.at >= self.since).collect();
-        let signs = self.signs(at, scene, past, &window);
-        let mut found: Vec<Retrieved> = signs.into_iter().flatten().collect();
-        found.extend(self.back_and_forth(at, scene));
+            past.recent.iter().filter(|action| action.at >= self.counts_from).collect();
+        let findings = self.findings(at, context, past, &window);
+        let mut found: Vec<Finding> = findings.into_iter().flatten().collect();
+        found.extend(self.back_and_forth(at, context));
         let strongest = found.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
-        let trouble = (self.trouble / (self.steps + QUIET_START)).min(TROUBLE_MAX);
+        let trouble = (self.trouble / (self.steps + QUIET_STEPS)).min(TROUBLE_MAX);
         match strongest {
             Some((score, evidence)) if score > trouble => {
-                Signal::new(score, || evidence.tool(facts.step.tool()))
+                Signal::new(score, || evidence.tool(features.step.tool()))
             }
             _ => Signal::new(trouble, || Evidence::new("trouble", 1).at([at])),
         }
     }
 
     fn advised(&mut self, at: StepIndex) {
-        self.since = StepIndex(at.0.saturating_add(1));
-        self.turns.clear();
+        self.counts_from = StepIndex(at.0.saturating_add(1));
+        self.reversals.clear();
     }
 
     fn heap_bytes(&self) -> usize {
@@ -117,102 +117,102 @@ impl Monitor for SemanticLoop {
 }
 
 impl SemanticLoop {
-    fn signs(
+    fn findings(
         &mut self,
         at: StepIndex,
-        scene: &StepContext,
+        context: &StepContext,
         past: &History,
         window: &VecDeque<&PastStep>,
-    ) -> [Option<Retrieved>; 5] {
-        let act = &scene.act;
-        if act.poll || act.stateful || matches!(act.kind, Kind::Think | Kind::Finish) {
+    ) -> [Option<Finding>; 5] {
+        let action = &context.action;
+        if action.poll || action.stateful || matches!(action.kind, Kind::Think | Kind::Finish) {
             return Default::default();
         }
-        if act.kind == Kind::Message {
-            return [said_again(at, scene, window), None, None, None, None];
+        if action.kind == Kind::Message {
+            return [repeated_message(at, context, window), None, None, None, None];
         }
         [
-            again(at, scene, past, window),
-            self.reworded(at, scene, past, window),
-            cycle(at, scene, window),
-            same_error(at, scene, past, window),
-            no_news(at, scene, window),
+            again(at, context, past, window),
+            self.reworded(at, context, past, window),
+            cycle(at, context, window),
+            same_error(at, context, past, window),
+            no_news(at, context, window),
         ]
     }
 
-    /// Looks for the same thing at the same place in other words, and each time there is nothing, or the same. Where the
-    /// alarm depends on it, a second opinion is asked for, once a loop.
+    /// Detects reworded searches in the same place with an empty or equal result. If the alarm depends on it, requests
+    /// a second opinion, once per loop.
     fn reworded(
         &mut self,
         at: StepIndex,
-        scene: &StepContext,
+        context: &StepContext,
         past: &History,
         window: &VecDeque<&PastStep>,
-    ) -> Option<Retrieved> {
-        let query = scene.act.query.as_deref()?;
-        let mut earlier = rewordings(scene, past, window);
-        earlier.retain(|act| act.at >= self.reworded_since);
+    ) -> Option<Finding> {
+        let query = context.action.query.as_deref()?;
+        let mut earlier = rewordings(context, past, window);
+        earlier.retain(|action| action.at >= self.rewordings_from);
         let fires = |earlier: &[&PastStep]| level(&REWORDED, earlier.len() + 1) >= SPEC.fire_at;
         if fires(&earlier) {
-            let goes_on = earlier.iter().any(|act| Some(act.at) == self.stood);
+            let goes_on = earlier.iter().any(|action| Some(action.at) == self.confirmed_at);
             if !goes_on {
                 earlier = confirmed(earlier, query, past);
             }
             if fires(&earlier) {
-                self.stood = Some(at);
+                self.confirmed_at = Some(at);
             } else {
-                self.reworded_since = at;
+                self.rewordings_from = at;
             }
         }
-        let steps: Vec<StepIndex> = earlier.iter().map(|act| act.at).collect();
+        let steps: Vec<StepIndex> = earlier.iter().map(|action| action.at).collect();
         found("reworded", &REWORDED, at, &steps)
             .map(|(score, evidence)| (score, evidence.phrase(query)))
     }
 
-    /// One edit puts in what the one before took out, again and again.
-    fn back_and_forth(&mut self, at: StepIndex, scene: &StepContext) -> Option<Retrieved> {
-        let file = scene.act.writes.first().filter(|_| !scene.edit.is_empty())?;
+    /// Detects edits that insert what the previous edit removed.
+    fn back_and_forth(&mut self, at: StepIndex, context: &StepContext) -> Option<Finding> {
+        let file = context.action.writes.first().filter(|_| !context.edit.is_empty())?;
         let file = fingerprint(file.path.rsplit('/').next().unwrap_or(&file.path));
         let before = self.edits.iter().rev().find(|(_, known, _)| *known == file);
-        if before.is_some_and(|(.., texts)| turns_round(texts, &scene.edit)) {
-            self.turns.push(at);
+        if before.is_some_and(|(.., texts)| is_reversal(texts, &context.edit)) {
+            self.reversals.push(at);
         }
-        self.turns.retain(|turn| at.0 - turn.0 <= TURNS_WITHIN);
+        self.reversals.retain(|reversal| at.0 - reversal.0 <= REVERSAL_STEPS_MAX);
         if self.edits.len() == EDITS_MAX {
             self.edits.pop_front();
         }
-        self.edits.push_back((at, file, scene.edit.clone()));
-        let (score, count) = match self.turns.len() {
+        self.edits.push_back((at, file, context.edit.clone()));
+        let (score, count) = match self.reversals.len() {
             0 => return None,
             1 => (0.35, 1),
             2 => (0.65, 2),
             more => (0.85, u32::try_from(more).unwrap_or(u32::MAX)),
         };
-        let path = scene.act.writes.first().map_or("", |file| &file.path);
+        let path = context.action.writes.first().map_or("", |file| &file.path);
         Some((
             score,
-            Evidence::new("back_and_forth", count).at(self.turns.iter().copied()).path(path),
+            Evidence::new("back_and_forth", count).at(self.reversals.iter().copied()).path(path),
         ))
     }
 }
 
-/// Two texts stand in both edits, in opposite order.
-fn turns_round(before: &[u64], after: &[u64]) -> bool {
+/// Reports whether two texts occur in both edits, in opposite order.
+fn is_reversal(before: &[u64], after: &[u64]) -> bool {
     let shared: Vec<usize> =
         after.iter().filter_map(|text| before.iter().position(|known| known == text)).collect();
     shared.windows(2).any(|pair| pair[0] > pair[1])
 }
 
-/// How much trouble one step is, from 0 to about 2.
-fn trouble(scene: &StepContext) -> f64 {
-    let acts = !matches!(scene.act.kind, Kind::Message | Kind::Think);
-    let failed = if scene.act.outcome.failed { 1.0 } else { 0.0 };
-    let stale = scene.novelty.filter(|_| !scene.act.poll).map_or(0.0, |new| 1.0 - new);
-    let again = if acts && scene.rewrites { 0.5 } else { 0.0 };
+/// Returns the trouble of one step, from 0 to about 2.
+fn trouble(context: &StepContext) -> f64 {
+    let actions = !matches!(context.action.kind, Kind::Message | Kind::Think);
+    let failed = if context.action.outcome.failed { 1.0 } else { 0.0 };
+    let stale = context.novelty.filter(|_| !context.action.poll).map_or(0.0, |new| 1.0 - new);
+    let again = if actions && context.rewrites { 0.5 } else { 0.0 };
     failed + 0.8 * stale + again
 }
 
-type Retrieved = (f64, Evidence);
+type Finding = (f64, Evidence);
 
 fn level(scores: &[f64], count: usize) -> f64 {
     scores.get(count).or(scores.last()).copied().unwrap_or(0.0)
@@ -223,7 +223,7 @@ fn found(
     scores: &[f64],
     at: StepIndex,
     before: &[StepIndex],
-) -> Option<Retrieved> {
+) -> Option<Finding> {
     let count = before.len() + 1;
     let score = level(scores, count);
     let count = u32::try_from(count).unwrap_or(u32::MAX);
@@ -231,51 +231,59 @@ fn found(
         .then(|| (score, Evidence::new(kind, count).at(before.iter().copied().chain([at]))))
 }
 
-/// The same act with the same answer, and nothing changed between.
+/// Detects the same action with the same result, with no change in between.
 fn again(
     at: StepIndex,
-    scene: &StepContext,
+    context: &StepContext,
     past: &History,
     window: &VecDeque<&PastStep>,
-) -> Option<Retrieved> {
-    let act = &scene.act;
-    let is_change = act.edits || act.kind.is_effect();
+) -> Option<Finding> {
+    let action = &context.action;
+    let is_change = action.edits || action.kind.is_effect();
     let is_same = |p: &&&PastStep| {
-        // Whatever the wording: what is about the same and answered the same is the same.
-        let asked =
-            if is_change { p.loose_key == act.loose_key } else { p.target_key == act.target_key };
-        let answered = p.result_key == act.outcome.result_key;
+        // Independent of the wording: the same target and the same result.
+        let asked = if is_change {
+            p.loose_key == action.loose_key
+        } else {
+            p.target_key == action.target_key
+        };
+        let answered = p.result_key == action.outcome.result_key;
         asked && answered && (is_change || p.changes_before == past.changes)
     };
     let same: Vec<StepIndex> = window.iter().filter(is_same).map(|p| p.at).collect();
     let in_a_row = window.iter().rev().take_while(is_same).count();
     let row = &same[same.len() - in_a_row.min(same.len())..];
     let (row, all) = (found("again", &IN_A_ROW, at, row), found("again", &AGAIN, at, &same));
-    if row.as_ref().map_or(0.0, |sign| sign.0) > all.as_ref().map_or(0.0, |sign| sign.0) {
+    if row.as_ref().map_or(0.0, |finding| finding.0) > all.as_ref().map_or(0.0, |finding| finding.0)
+    {
         row
     } else {
         all
     }
 }
 
-/// The searches for the same thing at the same place in other words that found as little; oldest first, each wording once.
+/// Returns earlier searches for the same thing in the same place, in other words and without a different result; oldest
+/// first, each wording once.
 fn rewordings<'a>(
-    scene: &StepContext,
+    context: &StepContext,
     past: &History,
     window: &VecDeque<&'a PastStep>,
 ) -> Vec<&'a PastStep> {
-    let act = &scene.act;
-    let query = act.query.as_deref().filter(|_| act.kind == Kind::Search && scene.is_fruitless());
+    let action = &context.action;
+    let query = action
+        .query
+        .as_deref()
+        .filter(|_| action.kind == Kind::Search && context.has_no_new_result());
     let Some(query) = query else { return Vec::new() };
-    let scope = scene.scope();
-    let mut wordings = vec![act.loose_key];
+    let scope = context.scope();
+    let mut wordings = vec![action.loose_key];
     let mut before = Vec::new();
-    for p in window.iter().rev().take(REWORDED_ACTS) {
+    for p in window.iter().rev().take(REWORDED_ACTIONS) {
         let same_place =
             p.kind == Kind::Search && p.scope == scope && p.changes_before == past.changes;
         let same_answer =
-            p.result_key == act.outcome.result_key || (p.found_nothing && scene.found_nothing);
-        let same_thing = || p.meaning.cosine(&scene.meaning) >= SAME_MEANING;
+            p.result_key == action.outcome.result_key || (p.found_nothing && context.found_nothing);
+        let same_thing = || p.meaning.cosine(&context.meaning) >= SAME_MEANING;
         let other_words = || p.query.as_deref().is_some_and(|earlier| words_differ(earlier, query));
         if same_place
             && same_answer
@@ -290,24 +298,27 @@ fn rewordings<'a>(
     before
 }
 
-/// Those of the searches that a second opinion does not tell apart from the newest, be it by way of one another.
+/// Keeps the searches that a second opinion does not distinguish from the latest one, directly or through another
+/// search.
 fn confirmed<'a>(mut left: Vec<&'a PastStep>, query: &str, past: &History) -> Vec<&'a PastStep> {
-    let text = |act: &&'a PastStep| act.query.as_deref().unwrap_or_default();
+    let text = |action: &&'a PastStep| action.query.as_deref().unwrap_or_default();
     let mut chain: Vec<&PastStep> = Vec::new();
     let mut links = 0;
     let mut link = Some(query);
     while let Some(newer) = link {
-        let (same, others) = left.into_iter().partition(|act| !past.denies(text(act), newer));
+        let (same, others) = left
+            .into_iter()
+            .partition(|action| !past.is_denied_by_second_opinion(text(action), newer));
         left = others;
         chain.extend::<Vec<_>>(same);
         link = chain.get(links).map(text);
         links += 1;
     }
-    chain.sort_by_key(|act| act.at);
+    chain.sort_by_key(|action| action.at);
     chain
 }
 
-/// Differ in words, not only in numbers, dates or codes: those make a list, not a rewording.
+/// Reports whether queries differ in words. If they differ only in numbers, dates or codes, they are a list.
 fn words_differ(earlier: &str, query: &str) -> bool {
     let is_word =
         |word: &&str| word.len() >= 3 && word.bytes().all(|byte| byte.is_ascii_lowercase());
@@ -319,17 +330,17 @@ fn words_differ(earlier: &str, query: &str) -> bool {
         || earlier.iter().any(|word| !query.contains(word))
 }
 
-/// Two to five acts with their answers, round and round.
-fn cycle(at: StepIndex, scene: &StepContext, window: &VecDeque<&PastStep>) -> Option<Retrieved> {
-    let act = &scene.act;
+/// Detects cycles of two to five actions with their results.
+fn cycle(at: StepIndex, context: &StepContext, window: &VecDeque<&PastStep>) -> Option<Finding> {
+    let action = &context.action;
     let round = |back: usize| -> Option<(u64, u64)> {
         if back == 0 {
-            return Some((act.loose_key, act.outcome.result_key));
+            return Some((action.loose_key, action.outcome.result_key));
         }
-        let acts = window.len().checked_sub(back).and_then(|at| window.get(at))?;
-        (!acts.poll).then_some((acts.loose_key, acts.result_key))
+        let actions = window.len().checked_sub(back).and_then(|at| window.get(at))?;
+        (!actions.poll).then_some((actions.loose_key, actions.result_key))
     };
-    (2..=CYCLE_ACTS_MAX).find_map(|length| {
+    (2..=CYCLE_ACTIONS_MAX).find_map(|length| {
         let same = (0..=window.len())
             .take_while(|back| round(*back).is_some() && round(*back) == round(back + length))
             .count();
@@ -350,20 +361,20 @@ fn cycle(at: StepIndex, scene: &StepContext, window: &VecDeque<&PastStep>) -> Op
     })
 }
 
-/// The same error, again and again, whatever was tried.
+/// Detects the same error after different actions.
 fn same_error(
     at: StepIndex,
-    scene: &StepContext,
+    context: &StepContext,
     past: &History,
     window: &VecDeque<&PastStep>,
-) -> Option<Retrieved> {
-    let outcome = &scene.act.outcome;
+) -> Option<Finding> {
+    let outcome = &context.action.outcome;
     let class = outcome.signature_class.filter(|_| outcome.failed)?;
     let mut steps = Vec::new();
     let mut changes_between = 0_u32;
     let mut others = 0;
     for p in window.iter().rev() {
-        // About something else after a change, the same sort of error is progress.
+        // After a change, the same type of error about something else is progress.
         let changed = p.changes_before != past.changes;
         let same =
             if changed { p.error == outcome.signature } else { p.error_class == Some(class) };
@@ -374,37 +385,37 @@ fn same_error(
         } else if p.failed || !p.kind.is_effect() {
             others += 1;
         }
-        // Something else worked for a while: another episode.
+        // A success in between starts a new series.
         if others > 3 {
             break;
         }
     }
-    // Trying fixes is what one does about an error; each pair of them earns one more try.
+    // Attempts to fix an error are normal; each pair of them allows one more.
     let patience = (changes_between as usize / 2).min(2);
     let counted = steps.len().saturating_sub(patience);
     let from = steps.len() - counted;
     found("same_error", &SAME_ERROR, at, &steps[from..])
 }
 
-/// One look after the other that shows nothing new.
-fn no_news(at: StepIndex, scene: &StepContext, window: &VecDeque<&PastStep>) -> Option<Retrieved> {
-    if !scene.is_no_news() || !scene.act.kind.is_look() {
+/// Detects consecutive reads without new content.
+fn no_news(at: StepIndex, context: &StepContext, window: &VecDeque<&PastStep>) -> Option<Finding> {
+    if !context.is_stale() || !context.action.kind.is_look() {
         return None;
     }
     let stale =
-        window.iter().rev().take_while(|p| p.no_news && !p.poll && (p.kind.is_look() || p.failed));
+        window.iter().rev().take_while(|p| p.is_stale && !p.poll && (p.kind.is_look() || p.failed));
     let mut before: Vec<StepIndex> = stale.map(|p| p.at).collect();
     before.reverse();
     found("no_news", &NO_NEWS, at, &before)
 }
 
-/// The same message again, or nearly, with nothing done and nothing said between.
-fn said_again(
+/// Detects equal or nearly equal messages with nothing in between.
+fn repeated_message(
     at: StepIndex,
-    scene: &StepContext,
+    context: &StepContext,
     window: &VecDeque<&PastStep>,
-) -> Option<Retrieved> {
-    let thought = scene.thought.as_ref().filter(|_| scene.novelty.is_none())?;
+) -> Option<Finding> {
+    let thought = context.thought.as_ref().filter(|_| context.novelty.is_none())?;
     let alike = |p: &&&PastStep| {
         let same =
             p.thought.as_ref().is_some_and(|earlier| earlier.cosine(thought) >= SAME_MESSAGE);
@@ -463,7 +474,7 @@ fn advice(seen: &Evidence) -> String {
     }
 }
 
-/// For what goes on after a notice: what it costs, and ways out of it rather than ways on.
+/// Wording for use after a first notice: the cost, and ways out.
 fn plainer_advice(seen: &Evidence) -> String {
     let steps = seen.steps_in_words();
     match seen.kind {

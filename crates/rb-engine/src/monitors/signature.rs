@@ -1,21 +1,21 @@
-//! The signature of a failure: its text without what changes from run to run.
+//! Signature of a failure: its text without parts that differ from run to run.
 //!
-//! Temporary paths, UUIDs, addresses, process ids, times and long numbers become one mark each, one kind
-//! after the other, so that the same failure compares equal when it happens again.
+//! Temporary paths, UUIDs, addresses, process ids, times and long numbers are replaced by a mark, one type after the
+//! other, so that a repeated failure compares equal.
 
 use std::borrow::Cow;
 
 use crate::analysis::text::{is_digit, is_space, is_word, prefix, run_len, trim};
 
-/// Stands where something volatile was.
+/// Replacement of volatile text.
 const MARK: char = '∎';
-/// This much of the cleaned text is the signature.
+/// Maximum length of a signature.
 const SIGNATURE_CHARS_MAX: usize = 200;
 
-/// The cleaned beginning of a failing observation.
+/// Returns the signature of a failing observation.
 pub(super) fn signature(observation: &str) -> String {
-    // Nothing volatile reaches further than into the next word, so what comes before the last word of a beginning
-    // that ends in white space is cleaned like the whole. Mostly the first beginning is long enough.
+    // Volatile text extends at most into the next word, so the text before the last word of a prefix that ends in white
+    // space is cleaned like the whole. The first prefix is usually long enough.
     let mut len = 2 * SIGNATURE_CHARS_MAX;
     while let Some(cut) = next_space(observation, len) {
         let cleaned = clean(&observation[..cut]);
@@ -30,16 +30,16 @@ pub(super) fn signature(observation: &str) -> String {
     prefix(trim(&clean(observation)), SIGNATURE_CHARS_MAX).to_owned()
 }
 
-/// Where the first white space is after so many bytes.
+/// Returns the position of the first white space at or after `from`.
 fn next_space(text: &str, from: usize) -> Option<usize> {
     let from = text.ceil_char_boundary(from);
     text[from..].find(is_space).map(|at| from + at)
 }
 
-/// Puts a mark in the place of everything volatile, one kind after the other.
+/// Replaces all volatile text, one type after the other.
 fn clean(text: &str) -> Cow<'_, str> {
     let mut clean = Cow::Borrowed(text);
-    // A mark never makes something else volatile, so what cannot be in the text need not be looked for later.
+    // A mark never makes other text volatile, so types that the text cannot contain are skipped.
     let possible = possible(text);
     for kind in KINDS.iter().zip(possible).filter_map(|(kind, possible)| possible.then_some(kind)) {
         if let Some(replaced) = replace(&clean, *kind) {
@@ -49,15 +49,16 @@ fn clean(text: &str) -> Cow<'_, str> {
     clean
 }
 
-/// Finds the volatile thing that begins `rest`, whose neighbour on the left is `before`; gives its length.
+/// Returns the length of the volatile text at the start of `rest`, which follows the character `before`.
 type Volatile = fn(rest: &str, before: Option<char>) -> Option<usize>;
 
 const KINDS: [Volatile; 6] = [temporary_path, uuid, address, process_id, timestamp, long_number];
 
-/// Which of [`KINDS`] may be in a text: a quick look that errs on the side of yes, because mostly there are none.
+/// Returns the types that a text may contain: a cheap check that errs on the side of true, because most texts contain
+/// none.
 fn possible(text: &str) -> [bool; KINDS.len()] {
     if !text.is_ascii() {
-        return [true; KINDS.len()]; // digits of other scripts count too
+        return [true; KINDS.len()]; // Digits of other scripts count too.
     }
     let bytes = text.as_bytes();
     let mut possible = [false; KINDS.len()];
@@ -84,7 +85,7 @@ fn possible(text: &str) -> [bool; KINDS.len()] {
     possible
 }
 
-/// The text with marks; `None` where there is nothing to replace.
+/// Replaces one type; `None` if there is nothing to replace.
 fn replace(text: &str, volatile: Volatile) -> Option<String> {
     let mut clean = String::new();
     let mut kept = 0;
@@ -144,8 +145,8 @@ fn long_number(rest: &str, before: Option<char>) -> Option<usize> {
     (rest[..len].chars().take(10).count() == 10 && ends_word(rest, len)).then_some(len)
 }
 
-/// Matches a shape at the start of a word: `h` is a hex digit, `d` any digit inside a shape of digits, and
-/// the letters of a prefix match in any case. Gives the length in bytes.
+/// Returns the length of a match at the start of a word: `h` is a hexadecimal digit, `d` any digit in a shape of
+/// digits, and the letters of a prefix match in any case.
 fn fixed_len(rest: &str, before: Option<char>, shape: &str) -> Option<usize> {
     if before.is_some_and(is_word) {
         return None;
@@ -159,7 +160,7 @@ fn fixed_len(rest: &str, before: Option<char>, shape: &str) -> Option<usize> {
             'd' if digits => is_digit(c),
             ' ' => matches!(c, ' ' | 'T'),
             '=' => matches!(c, '=' | ':' | ' '),
-            'i' => matches!(c, 'i' | 'I' | 'İ' | 'ı'), // what a case-insensitive match takes for an i
+            'i' => matches!(c, 'i' | 'I' | 'İ' | 'ı'), // As in a case-insensitive match.
             other => c.eq_ignore_ascii_case(&other),
         };
         if !fits {
@@ -180,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn volatile_parts_become_marks() {
+    fn volatile_parts_are_replaced() {
         let cases = [
             ("/tmp/abc/x.py fail", "∎ fail"),
             ("id 123e4567-E89b-12d3-a456-426614174000 z", "id ∎ z"),
@@ -203,7 +204,7 @@ mod tests {
         assert_eq!(signature(&"é".repeat(500)).chars().count(), SIGNATURE_CHARS_MAX);
     }
 
-    /// Every kind at every character, one after the other over the whole text.
+    /// Applies every type at every character, one after the other over the whole text.
     fn plainly(observation: &str) -> String {
         let mut text = observation.to_owned();
         for kind in &KINDS {
@@ -220,47 +221,22 @@ mod tests {
     }
 
     fn volatile() -> impl Strategy<Value = String> {
+        #[rustfmt::skip]
         const PIECES: &[&str] = &[
-            " ",
-            " ",
-            " ",
-            "  ",
-            "\n",
-            "\u{1c}",
-            "\u{a0}",
-            "-",
-            "é",
-            "٣",
-            "a",
-            "0",
-            "pid",
-            "PID=",
-            "pİd:",
-            "pid 5",
-            "pid 2024-01-02 03:04:05",
-            "/tmp/",
-            "C:\\Users\\b",
-            "/var/folders/q",
-            "0x1f",
-            "0X",
-            "2024-01-02",
-            "T03:04:05",
-            " 03:04:05.6Z",
-            "1234567890",
-            "١٢٣٤٥٦٧٨٩٠",
-            "123e4567-e89b-12d3-a456-426614174000",
-            "lorem ipsum dolor",
-            "error in module ",
+            " ", " ", " ", "  ", "\n", "\u{1c}", "\u{a0}", "-", "é", "٣", "a", "0", "pid", "PID=", "pİd:",
+            "pid 5", "pid 2024-01-02 03:04:05", "/tmp/", "C:\\Users\\b", "/var/folders/q", "0x1f", "0X",
+            "2024-01-02", "T03:04:05", " 03:04:05.6Z", "1234567890", "١٢٣٤٥٦٧٨٩٠",
+            "123e4567-e89b-12d3-a456-426614174000", "lorem ipsum dolor", "error in module ",
         ];
         let text = prop::collection::vec(prop::sample::select(PIECES), 0..120);
-        // Long stretches of something, so that beginnings of every length end anywhere.
+        // Long fillers, so that prefixes end anywhere.
         (text, 0..700_usize, prop::sample::select(&["x", " ", "é", "/tmp/a", "word "][..]))
             .prop_map(|(all, times, filler)| filler.repeat(times) + &all.concat())
     }
 
     proptest! {
         #[test]
-        fn a_beginning_is_cleaned_like_the_whole(text in volatile()) {
+        fn a_signature_of_a_prefix_equals_that_of_the_whole(text in volatile()) {
             prop_assert_eq!(signature(&text), plainly(&text));
         }
     }

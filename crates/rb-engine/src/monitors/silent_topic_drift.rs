@@ -1,28 +1,28 @@
-//! `silent_topic_drift`: what is done moves away from the task without saying so.
+//! `silent_topic_drift`: the actions leave the task without an announcement.
 //!
-//! **Rule.** What a step names comes from somewhere: from the task, from the user, from what was seen or done before. A step
-//! speaks for drift by the names that come from nowhere, in what is done more than in what is said or answered; it speaks
-//! against drift by the names of the task, and by being close in meaning to the task and to the steps that belonged, in
-//! itself and as compared with the run so far. The sum over steps never falls below zero. While it is above, what the
-//! steps bring up is set aside: it does not make the next one familiar. Back at zero, it all belonged and is learned.
+//! **Rule.** Names in a step usually come from the task, the user, or earlier steps. Evidence for drift are names of
+//! unknown origin, with a higher weight in the action than in the thought or the result. Evidence against drift are
+//! names of the task, and similarity to the task and to earlier steps on the task, absolute and relative to the run so
+//! far. The sum over steps never falls below zero. While it is positive, the names of the steps are quarantined, so
+//! that they do not make the next step familiar. At zero they are added to the known names.
 //!
-//! **Fires at** 0.6: four or more steps whose evidence adds up to 2.5.
+//! **Fires at** 0.6: four or more steps with evidence of at least 2.5 in total.
 //!
-//! **Not drift.** Sub-tasks that serve the task: their names come from what was seen, or the step still speaks of the task.
-//! New names in a file that is written: they are made up, and count only by their share. Following an error. A change of
-//! direction that is announced, or asked for by the user. What is thought or handed in; the reply of whom it is said to.
+//! **Not drift.** Subtasks: their names come from earlier results, or the step still mentions the task. New names in a
+//! written file count only by their share. Analysing an error. An announced change of direction, or one requested by
+//! the user. Thoughts, messages and submissions.
 //!
-//! **State.** Filters for the names known and set aside, the names of the task, a direction, and a few numbers. Cost per
-//! step: its own text.
+//! **State.** Filters for known and quarantined names, the names of the task, a vector, and a few numbers. Cost per
+//! step: the size of its texts.
 //!
-//! **Blind spots.** Nothing is said without a task, nor before the run has found something. Drift among things already seen; a detour of
-//! one or two steps; another case of the same kind whose names are all numbers.
+//! **Blind spots.** Runs without a task, and the first steps of a run. Drift among things already seen; a detour of one
+//! or two steps; a similar case whose names are all numbers.
 
 use super::{Monitor, MonitorSpec, ProfileWeights, Signal, Suite};
 use crate::analysis::action::Kind;
 use crate::analysis::embedding::Vector;
 use crate::analysis::features::StepFeatures;
-use crate::analysis::history::{NAMES_BYTES_MAX, Names, StepContext, installs};
+use crate::analysis::history::{NAMES_BYTES_MAX, Names, StepContext, installs_package};
 use crate::analysis::identifiers::{KnownIdentifiers, Mentions, Name, StepSet, names_within};
 use crate::analysis::phrases::Cue;
 use crate::analysis::recency_filter::RecencyFilter;
@@ -41,106 +41,111 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     advice,
 };
 
-/// Steps that belong, and did not come back with nothing, before the run has a direction of its own.
-const GROUND_MIN: u32 = 3;
-/// So many steps belong unseen after a new direction was asked for or announced.
-const NEW_DIRECTION: u32 = 6;
-/// Evidence of this much reads 0.6.
-const FOREIGN_FULL: f64 = 2.5;
-/// More is not kept, so that a run that comes back is soon believed.
-const FOREIGN_MAX: f64 = 5.0;
-/// One step says no more than this, either way.
+/// Number of steps on the task with a result before drift is measured.
+const PRODUCTIVE_STEPS_MIN: u32 = 3;
+/// Number of steps that count as on the task after a new direction was requested or announced.
+const GRACE_STEPS: u32 = 6;
+/// Evidence that scores 0.6.
+const DRIFT_FULL: f64 = 2.5;
+/// Maximum evidence, so that a run that returns to the task recovers soon.
+const DRIFT_MAX: f64 = 5.0;
+/// Maximum evidence of one step, for or against.
 const STEP_MAX: f64 = 2.5;
-/// A look aside is no drift: before this many steps the reading stays below the threshold.
+/// Number of steps before which the score is limited to [`EARLY_SCORE_MAX`].
 const STEPS_MIN: u32 = 4;
-const UNSURE: f64 = 0.2;
-/// The usual closeness follows about so many steps.
+const EARLY_SCORE_MAX: f64 = 0.2;
+/// Number of steps over which the usual similarity is averaged.
 const USUAL_STEPS: u32 = 8;
-/// Every step that belongs turns the way by this share.
-const WAY_SHARE: f32 = 0.12;
-/// More names say no more.
-const MUCH_MAX: f64 = 2.3;
-/// Nothing counts for more than so much further from, or closer than, the run has been.
-const DISTANCE_MAX: f64 = 0.3;
-/// Thought and argument are read this far for names, and so far the answer.
+/// Share by which each step on the task moves the direction of the run.
+const DIRECTION_SHARE: f32 = 0.12;
+/// Maximum effect of a number of names.
+const COUNT_EFFECT_MAX: f64 = 2.3;
+/// Maximum effect of a deviation from the usual similarity.
+const DEVIATION_MAX: f64 = 0.3;
+/// Bytes of thought and argument, and of the result, in which names are searched.
 const NAMES_BYTES: usize = 1_500;
 const ANSWER_BYTES: usize = NAMES_BYTES_MAX;
 
-/// How much each part of the evidence weighs. Fitted to the steps of two thirds of the tasks of four kinds of agents, own
-/// against planted, then rounded. The caps on a single step came later, without another fit. In an earlier form, leaving
-/// one kind of agent out kept every sign but changed single weights by up to half.
+/// Weights of the evidence. Fitted to the steps of two thirds of the tasks of four types of agents, own steps against
+/// injected ones, then rounded. The limits per step were added later without another fit. In an earlier form, leaving
+/// out one type of agent changed single weights by up to half, but no sign.
 mod weight {
-    /// Speaks for drift: the share of unknown names in what is done, said and answered.
-    pub(super) const DONE_SHARE: f64 = 3.3;
-    pub(super) const SAID_SHARE: f64 = 0.6;
-    pub(super) const ANSWER_SHARE: f64 = 1.0;
-    /// And how many there are.
-    pub(super) const DONE: f64 = 1.1;
-    pub(super) const SAID: f64 = 1.4;
-    /// Speaks against it: names that were asked for, in what is done or said, and in the answer.
-    pub(super) const ASKED: f64 = 1.5;
-    pub(super) const ASKED_ANSWER: f64 = 1.0;
-    /// Closeness to the task, and to the steps that belonged.
+    /// For drift: share of unknown names in the action, the thought and the result.
+    pub(super) const ARGUMENT_SHARE: f64 = 3.3;
+    pub(super) const THOUGHT_SHARE: f64 = 0.6;
+    pub(super) const RESULT_SHARE: f64 = 1.0;
+    /// For drift: number of unknown names.
+    pub(super) const ARGUMENT_COUNT: f64 = 1.1;
+    pub(super) const THOUGHT_COUNT: f64 = 1.4;
+    /// Against drift: requested names in the action or the thought, and in the result.
+    pub(super) const REQUESTED: f64 = 1.5;
+    pub(super) const REQUESTED_RESULT: f64 = 1.0;
+    /// Against drift: similarity to the task and to earlier steps on the task.
     pub(super) const TASK: f64 = 2.0;
-    pub(super) const WAY: f64 = 1.5;
-    /// A step of which nothing is known belongs.
-    pub(super) const BELONGS: f64 = 1.0;
+    pub(super) const DIRECTION: f64 = 1.5;
+    /// Against drift: constant.
+    pub(super) const CONSTANT: f64 = 1.0;
 }
 
 #[derive(Default)]
 struct SilentTopicDrift {
     known: KnownIdentifiers,
-    /// What steps named while the evidence was above zero.
-    aside: RecencyFilter,
-    begun: bool,
-    belonging: u32,
-    /// Those among them that did not come back with nothing.
-    ground: u32,
-    /// Steps that still belong unseen.
-    unseen: u32,
-    /// How close to the task, and to one another, steps that belong have been.
-    usual: Closeness,
-    /// Where the steps that belonged went.
-    way: Option<Vector>,
-    foreign: f64,
+    /// Names of the steps while the evidence is positive.
+    quarantined: RecencyFilter,
+    started: bool,
+    on_task_steps: u32,
+    /// Steps on the task that had a result.
+    productive_steps: u32,
+    /// Remaining steps that count as on the task without a check.
+    grace_steps: u32,
+    /// Usual similarity of steps on the task.
+    usual: Similarity,
+    /// Average direction of the steps on the task.
+    direction: Option<Vector>,
+    drift: f64,
     steps: u32,
     first: StepIndex,
 }
 
-/// How close a step is to the task and to the way so far.
+/// Similarity of a step to the task and to the direction of the run.
 #[derive(Debug, Clone, Copy, Default)]
-struct Closeness {
+struct Similarity {
     task: f64,
-    way: f64,
+    direction: f64,
 }
 
-/// The names in the three texts of a step.
-struct Named {
-    done: Mentions,
-    said: Mentions,
-    answered: Mentions,
+/// Names in the three texts of a step.
+struct StepMentions {
+    argument: Mentions,
+    thought: Mentions,
+    result: Mentions,
 }
 
 impl Monitor for SilentTopicDrift {
-    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
-        let Some((scene, past)) = facts.scene else { return Signal::none() };
-        let Some(on_task) = scene.on_task else { return Signal::none() };
-        let step = &facts.step;
-        if !std::mem::replace(&mut self.begun, true) {
-            self.known.ask(past.task());
+    fn observe(&mut self, at: StepIndex, features: &StepFeatures<'_>) -> Signal {
+        let Some((context, past)) = features.context else { return Signal::none() };
+        let Some(on_task) = context.on_task else { return Signal::none() };
+        let step = &features.step;
+        if !std::mem::replace(&mut self.started, true) {
+            self.known.add_requested(past.task());
         }
-        if !is_blank(step.user_input) || facts.thought.cues.has(Cue::NewDirection) {
-            self.known.ask(begin(step.user_input, NAMES_BYTES));
-            self.unseen = NEW_DIRECTION;
+        if !is_blank(step.user_input) || features.thought.cues.has(Cue::NewDirection) {
+            self.known.add_requested(start_of(step.user_input, NAMES_BYTES));
+            self.grace_steps = GRACE_STEPS;
         }
-        let close = Closeness {
+        let similarity = Similarity {
             task: on_task,
-            way: self.way.as_ref().map_or(0.0, |way| scene.closeness(way)),
+            direction: self
+                .direction
+                .as_ref()
+                .map_or(0.0, |direction| context.similarity_to(direction)),
         };
-        let named = self.named(step, &scene.names);
-        let evidence = match scene.act.kind {
-            // Whoever asks for something else is not drifting, and neither is a run that begins.
-            _ if self.unseen > 0 || self.ground < GROUND_MIN => -STEP_MAX - FOREIGN_MAX,
+        let mentions = self.mentions(step, &context.names);
+        let evidence = match context.action.kind {
+            // A requested change of direction is not drift, and neither is the start of a run.
+            _ if self.grace_steps > 0 || self.productive_steps < PRODUCTIVE_STEPS_MIN => {
+                -STEP_MAX - DRIFT_MAX
+            }
             Kind::Think | Kind::Message | Kind::Finish => 0.0,
             Kind::Edit
             | Kind::Change
@@ -148,116 +153,126 @@ impl Monitor for SilentTopicDrift {
             | Kind::Run
             | Kind::Search
             | Kind::Read
-            | Kind::Poll => self.evidence(scene, &named, close),
+            | Kind::Poll => self.evidence(context, &mentions, similarity),
         };
-        self.unseen = self.unseen.saturating_sub(1);
-        self.weigh(at, evidence);
-        self.keep(scene, &named, close);
-        let most = if self.steps < STEPS_MIN { UNSURE } else { 1.0 };
-        let score = (0.6 * self.foreign / FOREIGN_FULL).min(most);
+        self.grace_steps = self.grace_steps.saturating_sub(1);
+        self.accumulate(at, evidence);
+        self.record(context, &mentions, similarity);
+        let most = if self.steps < STEPS_MIN { EARLY_SCORE_MAX } else { 1.0 };
+        let score = (0.6 * self.drift / DRIFT_FULL).min(most);
         Signal::new(score, || Evidence::new("off_task", self.steps).at([self.first, at]))
     }
 
     fn advised(&mut self, _: StepIndex) {
-        self.foreign = 0.0;
+        self.drift = 0.0;
         self.steps = 0;
     }
 
     fn heap_bytes(&self) -> usize {
-        let way =
-            self.way.as_ref().map_or(0, |_| crate::analysis::embedding::DIMS * size_of::<f32>());
-        self.known.heap_bytes() + self.aside.heap_bytes() + way
+        let direction = self
+            .direction
+            .as_ref()
+            .map_or(0, |_| crate::analysis::embedding::DIMS * size_of::<f32>());
+        self.known.heap_bytes() + self.quarantined.heap_bytes() + direction
     }
 }
 
 impl SilentTopicDrift {
-    fn named(&self, step: &Step<'_>, names: &Names) -> Named {
-        let mentions = |text: &str, bytes: usize, names: &[Name], once: &mut StepSet| {
-            let text = begin(text, bytes);
-            Mentions::of(text, &names_within(names, text), &self.known, once)
+    fn mentions(&self, step: &Step<'_>, names: &Names) -> StepMentions {
+        let mentions = |text: &str, bytes: usize, names: &[Name], seen: &mut StepSet| {
+            let text = start_of(text, bytes);
+            Mentions::of(text, &names_within(names, text), &self.known, seen)
         };
         let input = step.action.map_or("", |action| action.input.text());
-        // An answer that only repeats the question tells nothing.
-        let mut once = StepSet::default();
-        Named {
-            done: mentions(input, NAMES_BYTES, &names.done, &mut once),
-            answered: mentions(step.observation, ANSWER_BYTES, &names.answered, &mut once),
-            said: mentions(step.thought, NAMES_BYTES, &names.said, &mut StepSet::default()),
+        // Names in the argument do not count again in the result.
+        let mut seen = StepSet::default();
+        StepMentions {
+            argument: mentions(input, NAMES_BYTES, &names.argument, &mut seen),
+            result: mentions(step.observation, ANSWER_BYTES, &names.result, &mut seen),
+            thought: mentions(step.thought, NAMES_BYTES, &names.thought, &mut StepSet::default()),
         }
     }
 
-    /// Above zero speaks for drift, below against it.
-    fn evidence(&self, scene: &StepContext, named: &Named, close: Closeness) -> f64 {
-        let Named { done, said, answered } = named;
-        let made_up = if scene.act.kind == Kind::Edit { 0.0 } else { much(done.unknown) };
-        // An error speaks its own language.
-        let answer_share = if scene.act.outcome.failed { 0.0 } else { answered.unknown_share() };
+    /// Returns the evidence: positive for drift, negative against it.
+    fn evidence(
+        &self,
+        context: &StepContext,
+        mentions: &StepMentions,
+        similarity: Similarity,
+    ) -> f64 {
+        let StepMentions { argument, thought, result } = mentions;
+        let new_names =
+            if context.action.kind == Kind::Edit { 0.0 } else { damped(argument.unknown) };
+        // Error messages use a different vocabulary.
+        let result_share = if context.action.outcome.failed { 0.0 } else { result.unknown_share() };
         let relative =
-            |now: f64, usual: f64| now + (now - usual).clamp(-DISTANCE_MAX, DISTANCE_MAX);
-        let foreign = weight::DONE_SHARE * done.unknown_share()
-            + weight::SAID_SHARE * said.unknown_share()
-            + weight::ANSWER_SHARE * answer_share
-            + weight::DONE * made_up
-            + weight::SAID * much(said.unknown);
-        let own = weight::ASKED * much(f64::from(done.asked + said.asked))
-            + weight::ASKED_ANSWER * much(f64::from(answered.asked))
-            + weight::TASK * relative(close.task, self.usual.task)
-            + weight::WAY * relative(close.way, self.usual.way);
-        // Who turns a page brings nothing up, whatever is on it; neither does who follows a name that was shown,
-        // installs what is missing, or asks the same again.
-        let follows = done.is_derived() || installs(&scene.act) || scene.asked_before;
-        let brings_up = done.unknown + said.unknown > 0.0 && !follows;
-        let most = if brings_up { STEP_MAX } else { 0.0 };
-        (foreign - own - weight::BELONGS).clamp(-STEP_MAX, most)
+            |now: f64, usual: f64| now + (now - usual).clamp(-DEVIATION_MAX, DEVIATION_MAX);
+        let drift = weight::ARGUMENT_SHARE * argument.unknown_share()
+            + weight::THOUGHT_SHARE * thought.unknown_share()
+            + weight::RESULT_SHARE * result_share
+            + weight::ARGUMENT_COUNT * new_names
+            + weight::THOUGHT_COUNT * damped(thought.unknown);
+        let against = weight::REQUESTED * damped(f64::from(argument.requested + thought.requested))
+            + weight::REQUESTED_RESULT * damped(f64::from(result.requested))
+            + weight::TASK * relative(similarity.task, self.usual.task)
+            + weight::DIRECTION * relative(similarity.direction, self.usual.direction);
+        // Turning a page introduces nothing new, and neither does following a known name, installing a package, or
+        // repeating a request.
+        let follows =
+            argument.is_derived() || installs_package(&context.action) || context.asked_before;
+        let introduces_names = argument.unknown + thought.unknown > 0.0 && !follows;
+        let most = if introduces_names { STEP_MAX } else { 0.0 };
+        (drift - against - weight::CONSTANT).clamp(-STEP_MAX, most)
     }
 
-    fn weigh(&mut self, at: StepIndex, evidence: f64) {
-        if self.foreign == 0.0 && evidence > 0.0 {
+    fn accumulate(&mut self, at: StepIndex, evidence: f64) {
+        if self.drift == 0.0 && evidence > 0.0 {
             (self.first, self.steps) = (at, 0);
         }
-        self.foreign = (self.foreign + evidence).clamp(0.0, FOREIGN_MAX);
-        self.steps = if self.foreign > 0.0 { self.steps.saturating_add(1) } else { 0 };
+        self.drift = (self.drift + evidence).clamp(0.0, DRIFT_MAX);
+        self.steps = if self.drift > 0.0 { self.steps.saturating_add(1) } else { 0 };
     }
 
-    /// What the step names is learned if it belongs, and set aside otherwise.
-    fn keep(&mut self, scene: &StepContext, named: &Named, close: Closeness) {
-        let Named { done, said, answered } = named;
-        // What somebody replies is nothing the agent brought up.
-        if scene.act.kind == Kind::Message {
-            self.known.learn(&answered.prints);
+    /// Adds the names of a step on the task to the known names, and quarantines others.
+    fn record(&mut self, context: &StepContext, mentions: &StepMentions, similarity: Similarity) {
+        let StepMentions { argument, thought, result } = mentions;
+        // Names in a reply were not introduced by the agent.
+        if context.action.kind == Kind::Message {
+            self.known.add(&result.hashes);
         }
-        if self.foreign > 0.0 {
-            for print in [done, said, answered].into_iter().flat_map(|text| &text.prints) {
-                self.aside.insert(*print);
+        if self.drift > 0.0 {
+            for hash in [argument, thought, result].into_iter().flat_map(|text| &text.hashes) {
+                self.quarantined.insert(*hash);
             }
             return;
         }
-        self.known.learn_all(&mut self.aside);
-        for text in [done, said, answered] {
-            self.known.learn(&text.prints);
+        self.known.add_all(&mut self.quarantined);
+        for text in [argument, thought, result] {
+            self.known.add(&text.hashes);
         }
-        self.belonging = self.belonging.saturating_add(1);
-        self.ground = self.ground.saturating_add(u32::from(!scene.found_nothing));
-        let steps = self.belonging.min(USUAL_STEPS);
+        self.on_task_steps = self.on_task_steps.saturating_add(1);
+        self.productive_steps =
+            self.productive_steps.saturating_add(u32::from(!context.found_nothing));
+        let steps = self.on_task_steps.min(USUAL_STEPS);
         let share = 1.0 / f64::from(steps);
-        self.usual.task += share * (close.task - self.usual.task);
-        self.usual.way += share * (close.way - self.usual.way);
-        let way = self.way.get_or_insert_with(Vector::zero);
-        for direction in [Some(&scene.meaning), scene.thought.as_ref()].into_iter().flatten() {
-            if !direction.is_zero() {
-                way.lerp(direction, WAY_SHARE);
+        self.usual.task += share * (similarity.task - self.usual.task);
+        self.usual.direction += share * (similarity.direction - self.usual.direction);
+        let direction = self.direction.get_or_insert_with(Vector::zero);
+        for vector in [Some(&context.meaning), context.thought.as_ref()].into_iter().flatten() {
+            if !vector.is_zero() {
+                direction.lerp(vector, DIRECTION_SHARE);
             }
         }
     }
 }
 
-/// A number of names, so that the tenth says less than the first.
-fn much(names: f64) -> f64 {
-    (0.75 * names.sqrt()).min(MUCH_MAX)
+/// Damps a number of names, so that each further one has less effect.
+fn damped(names: f64) -> f64 {
+    (0.75 * names.sqrt()).min(COUNT_EFFECT_MAX)
 }
 
-/// The beginning of a text.
-fn begin(text: &str, bytes: usize) -> &str {
+/// Returns the start of a text.
+fn start_of(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 

@@ -1,14 +1,14 @@
-//! `streak`: the agent calls the same tool back to back.
+//! `streak`: the same tool several times in a row.
 //!
-//! **Rule.** Count how many calls up to now in a row name the same tool; steps without a call are passed
-//! over. One call reads 0, more read `run / cap`, at most 1.
+//! **Rule.** Counts the latest consecutive calls of the same tool; steps without a call are ignored. One call scores 0,
+//! more score `run / cap`, at most 1.
 //!
 //! **Fires at** 0.6: the third call in a row, with the default cap of 5.
 //!
-//! **State.** The last tool, where its row began, and how long it is. Cost per step: constant.
+//! **State.** The last tool, the start and the length of the series. Cost per step: constant.
 //!
-//! **Blind spots.** Only names are compared, so an agent whose one tool is `bash` fires in every run.
-//! `semantic_loop` compares what was asked and what came back.
+//! **Blind spots.** Only names are compared, so an agent whose only tool is `bash` fires in every run. `semantic_loop`
+//! compares arguments and results.
 
 use super::{Monitor, MonitorSpec, ProfileWeights, SettingsError, Signal, Suite, at_least};
 use crate::analysis::features::StepFeatures;
@@ -27,10 +27,10 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     advice,
 };
 
-/// What a user may set.
+/// User settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreakSettings {
-    /// A row this long reads 1.
+    /// Length of a series that scores 1.
     pub cap: u32,
 }
 
@@ -59,8 +59,8 @@ struct Row {
 }
 
 impl Monitor for Streak {
-    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
-        if let Some(action) = facts.step.action {
+    fn observe(&mut self, at: StepIndex, features: &StepFeatures<'_>) -> Signal {
+        if let Some(action) = features.step.action {
             match &mut self.row {
                 Some(row) if row.tool.is(action.tool) => {
                     row.calls = row.calls.saturating_add(1);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn another_tool_ends_the_row_and_thinking_does_not() {
+    fn another_tool_resets_the_count_and_thinking_does_not() {
         check(
             "streak",
             "

@@ -1,14 +1,14 @@
-//! `test_repeat`: the same test failure comes back.
+//! `test_repeat`: the same test failure twice in a row.
 //!
-//! **Rule.** Of the steps that look like a test run and failed, take the signature of the output (volatile
-//! parts removed). Two in a row that are equal read 1, for the rest of the run.
+//! **Rule.** Of the steps that look like a failed test run, the signature of the output (without volatile parts) is
+//! compared. Two equal ones in a row score 1, for the rest of the run.
 //!
-//! **Fires at** 0.6: as soon as it is seen.
+//! **Fires at** 0.6: immediately.
 //!
-//! **State.** A fingerprint of the last signature. Cost per step: the length of its own output.
+//! **State.** A fingerprint of the last signature. Cost per step: the length of its output.
 //!
-//! **Blind spots.** It never forgives, and a test run is known by the tool's name or a few words of its
-//! output. A source file that is read and happens to hold such words counts too.
+//! **Blind spots.** The score never decreases, and a test run is recognised by the name of the tool or a few words in
+//! its output. Reading a source file that contains such words counts too.
 
 use super::{Monitor, MonitorSpec, ProfileWeights, Signal, Suite, signature};
 use crate::analysis::features::StepFeatures;
@@ -29,25 +29,25 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
 
 #[derive(Default)]
 struct TestRepeat {
-    /// The last failing test run: where, and its signature; `None` inside for an empty signature.
+    /// The last failed test run: position and signature; `None` for an empty signature.
     last: Option<(StepIndex, Option<u64>)>,
-    /// The most recent pair of equal failures, and how many such pairs there were.
+    /// The latest pair of equal failures, and the number of such pairs.
     repeated: Option<([StepIndex; 2], u32)>,
 }
 
 impl Monitor for TestRepeat {
-    fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
-        if facts.failed() && is_test(facts) {
-            let signature = signature::signature(facts.step.observation);
-            let print = (!signature.is_empty()).then(|| fingerprint(&signature));
+    fn observe(&mut self, at: StepIndex, features: &StepFeatures<'_>) -> Signal {
+        if features.failed() && is_test(features) {
+            let signature = signature::signature(features.step.observation);
+            let hash = (!signature.is_empty()).then(|| fingerprint(&signature));
             if let Some((before, last)) = self.last
-                && print.is_some()
-                && print == last
+                && hash.is_some()
+                && hash == last
             {
                 let pairs = self.repeated.map_or(0, |(_, pairs)| pairs);
                 self.repeated = Some(([before, at], pairs.saturating_add(1)));
             }
-            self.last = Some((at, print));
+            self.last = Some((at, hash));
         }
         match self.repeated {
             Some((steps, pairs)) => Signal::new(1.0, || {
@@ -62,8 +62,8 @@ impl Monitor for TestRepeat {
     }
 }
 
-fn is_test(facts: &StepFeatures<'_>) -> bool {
-    facts.observation.tested || searchable(facts.step.tool()).contains("test")
+fn is_test(features: &StepFeatures<'_>) -> bool {
+    features.observation.tested || searchable(features.step.tool()).contains("test")
 }
 
 fn advice(seen: &Evidence) -> String {
@@ -80,7 +80,7 @@ mod tests {
     use crate::test_util::check;
 
     #[test]
-    fn the_same_failure_twice_fires_and_stays() {
+    fn the_same_failure_twice_fires_for_the_rest_of_the_run() {
         check(
             "test_repeat",
             "
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn another_failure_between_or_a_pass_is_no_repeat() {
+    fn a_different_failure_or_a_success_in_between_does_not_fire() {
         check(
             "test_repeat",
             "

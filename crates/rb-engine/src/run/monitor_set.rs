@@ -149,7 +149,7 @@ impl MonitorSet {
         let at = self.next;
         self.next = StepIndex(at.0.saturating_add(1));
         let scene = self.look(step, facts.observation.cues);
-        let facts = StepFeatures { scene: scene.as_ref().zip(self.past.as_ref()), ..facts };
+        let facts = StepFeatures { context: scene.as_ref().zip(self.past.as_ref()), ..facts };
         let fire_at = self.fire_at;
         let read = |entry: &mut Entry| {
             let Signal { score, mut evidence } = entry.observe(at, &facts);
@@ -164,7 +164,7 @@ impl MonitorSet {
         let difficulty =
             (!is_blank(thought)).then(|| difficulty::from_words(thought, &facts.thought));
         if let (Some(past), Some(scene)) = (&mut self.past, scene) {
-            past.keep(at, scene);
+            past.record(at, scene);
         }
         let composite = self.composite(&readings);
         Assessment { difficulty, readings, composite }
@@ -173,7 +173,7 @@ impl MonitorSet {
     /// Understands the step for the semantic monitors. Should that panic, they are retired together; the others go on.
     fn look(&mut self, step: &Step<'_>, heard: CueSet) -> Option<StepContext> {
         let past = self.past.as_mut()?;
-        let looked = catch_unwind(AssertUnwindSafe(|| past.look(step, heard)));
+        let looked = catch_unwind(AssertUnwindSafe(|| past.analyse(step, heard)));
         if looked.is_err() {
             self.past = None;
             self.disable_semantic();

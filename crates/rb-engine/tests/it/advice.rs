@@ -1,4 +1,4 @@
-//! The wording rules of everything we say to an agent, held for any evidence a run can give.
+//! Wording rules of all advice, for any evidence that a run can produce.
 
 use proptest::prelude::*;
 use rb_engine::config::Engine;
@@ -9,7 +9,7 @@ use rb_engine::step::{Input, Step, StepIndex};
 
 use crate::traces::{heuristic, trace};
 
-/// Who speaks is said; 80 words at most; no capitals for emphasis, no orders, no secrecy; one line.
+/// Requires the speaker's name and at most 80 words on one line; forbids capitals for emphasis, orders and secrecy.
 fn wording_problem(text: &str) -> Option<String> {
     let words = text.split_whitespace().count();
     let quoted = |at: usize| text[..at].matches('`').count() % 2 == 1;
@@ -94,26 +94,14 @@ fn advice_cites_what_was_seen() {
     insta::assert_snapshot!(lines.join("\n"));
 }
 
-/// Every wording a monitor has, first and repeated.
+/// All wordings of all monitors, first and repeated.
 #[test]
 fn every_wording_is_short_enough() {
+    #[rustfmt::skip]
     let kinds = [
-        "again",
-        "reworded",
-        "cycle",
-        "same_error",
-        "no_news",
-        "said_again",
-        "back_and_forth",
-        "revert",
-        "edit_fail_edit",
-        "tests_fail",
-        "was_shown",
-        "opposite",
-        "recap_again",
-        "done_before_the_cut",
-        "done_unchecked",
-        "other",
+        "again", "reworded", "cycle", "same_error", "no_news", "said_again", "back_and_forth", "revert",
+        "edit_fail_edit", "tests_fail", "was_shown", "opposite", "recap_again", "done_before_the_cut",
+        "done_unchecked", "other",
     ];
     for spec in ALL {
         for kind in kinds {
@@ -132,9 +120,9 @@ fn every_wording_is_short_enough() {
     }
 }
 
-/// What goes on after a notice is told in other words, which are the monitor's own and say that there was one.
+/// The wording after a first notice is different for every monitor and mentions the notice.
 #[test]
-fn a_semantic_monitor_speaks_more_plainly_the_second_time() {
+fn repeated_advice_has_a_plainer_wording() {
     let kinds = [
         ("semantic_loop", "again"),
         ("semantic_loop", "reworded"),
@@ -182,11 +170,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(80))]
 
     #[test]
-    fn every_advice_of_any_run_keeps_the_rules(trace in trace(40)) {
+    fn advice_of_any_run_follows_the_wording_rules(trace in trace(40)) {
         let mut monitors = MonitorSet::new(&Engine::default(), "");
         for step in &trace {
             for reading in monitors.observe(&step.step()).fired() {
-                // The first time, and when it goes on after an earlier notice.
+                // First wording and wording after earlier notices.
                 for earlier in [0, 3] {
                     let evidence = reading.evidence.clone().map(|evidence| Evidence { earlier, ..evidence });
                     let text = evidence.map(|evidence| reading.monitor.advice(&evidence)).unwrap_or_default();

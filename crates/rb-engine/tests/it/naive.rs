@@ -1,8 +1,8 @@
-//! The heuristic suite read again from its rules, over the whole prefix each time, slowly and plainly. What the
-//! engine keeps from step to step must say the same.
+//! Reference implementation of the heuristic suite: recomputes every score from the whole prefix. The incremental
+//! engine must give the same scores.
 //!
-//! Volatile parts and phrases are not read again here: the reference package itself checks those
-//! (`crates/rb/tests/it/reference.rs`), and the unit tests do.
+//! Volatile parts and phrases are not implemented here: unit tests and the reference package
+//! (`crates/rb/tests/it/reference.rs`) cover them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,7 +59,7 @@ fn overlap(a: &str, b: &str) -> f64 {
     }
 }
 
-/// The word list of the traces holds these files only.
+/// The word list of the traces contains only these files.
 fn file(input: &str) -> Option<&'static str> {
     let known = [("a.py", "a.py"), ("src/b.rs", "src/b.rs"), ("C:\\x\\c.txt", "\\x\\c.txt")];
     let mut found: Vec<_> =
@@ -69,14 +69,9 @@ fn file(input: &str) -> Option<&'static str> {
 }
 
 fn edit_revert(steps: &[Owned]) -> f64 {
+    #[rustfmt::skip]
     let tools = [
-        "edit",
-        "write",
-        "str_replace",
-        "str_replace_editor",
-        "patch",
-        "apply_patch",
-        "create_file",
+        "edit", "write", "str_replace", "str_replace_editor", "patch", "apply_patch", "create_file",
         "overwrite",
     ];
     let mut edits: Vec<(String, bool)> = Vec::new();
@@ -108,7 +103,7 @@ fn edit_revert(steps: &[Owned]) -> f64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// After every step, what was kept says the same as reading the whole prefix again.
+    /// After every step, the incremental scores equal those of the whole prefix.
     #[test]
     fn incremental_equals_from_scratch(trace in trace(40)) {
         let new = || MonitorSet::new(&heuristic(), "");

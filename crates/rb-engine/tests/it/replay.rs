@@ -1,4 +1,4 @@
-//! A run is a fold: the same steps, answers and replies give the same decisions, word for word.
+//! A run is a fold: the same steps, results and replies give the same decisions, word for word.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use rb_engine::run::{Plan, Run};
 
 use crate::traces::{Owned, step};
 
-/// What happened around one model call.
+/// Input of one model call.
 #[derive(Debug, Clone)]
 struct Event {
     steps: Vec<Owned>,
     found: Retrieved,
     tokens: u64,
-    /// The model answered; otherwise the call failed and was not recorded.
+    /// The model replied; otherwise the call failed and was not recorded.
     answered: bool,
 }
 
@@ -98,7 +98,7 @@ proptest! {
         prop_assert_eq!(walk(&events), walk(&events));
     }
 
-    /// Whatever happens, the guardrails hold.
+    /// The limits hold for any input.
     #[test]
     fn guardrails_hold(events in prop::collection::vec(event(), 0..60)) {
         let (_, records, _) = walk(&events);

@@ -1,4 +1,5 @@
-//! The second opinion: asked when a reworded loop is about to be told of, once a loop, and never otherwise.
+//! The second opinion is requested once per loop, when an alarm for reworded searches depends on it, and never
+//! otherwise.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,7 +8,7 @@ use rb_engine::config::Engine;
 use rb_engine::run::MonitorSet;
 use rb_engine::step::{Input, Step};
 
-/// Answers what the test says, and notes what it was asked.
+/// An embedder with scripted second opinions that records the requests.
 struct Scripted {
     says: fn(&str, &str) -> Option<bool>,
     asked: Mutex<Vec<String>>,
@@ -42,7 +43,7 @@ impl Watched {
         assessment.fired().any(|reading| reading.monitor.id == "semantic_loop")
     }
 
-    /// Whether the loop is told of after each of these searches; none of them finds anything.
+    /// Runs searches without results and returns, for each, whether the loop fired.
     fn search(&mut self, queries: &[&str]) -> Vec<bool> {
         let step = |query: &&str| {
             let input = format!("{{\"query\": \"{query}\"}}");
@@ -62,7 +63,7 @@ const PAIRS: [&str; 2] =
     ["session timeout / session token expiration", "session expiry / session token expiration"];
 
 #[test]
-fn an_alarm_stands_unless_the_second_opinion_denies_it() {
+fn an_alarm_fires_unless_the_second_opinion_denies_it() {
     let check = |says: fn(&str, &str) -> Option<bool>, fires: bool, questions: usize| {
         let mut watched = Watched::by(says);
         assert_eq!(watched.search(&REWORDED), [false, false, fires]);
@@ -72,14 +73,14 @@ fn an_alarm_stands_unless_the_second_opinion_denies_it() {
     check(|_, _| Some(true), true, 2);
     check(|_, _| None, true, 2);
     check(|_, _| Some(false), false, 2);
-    // One rewording alone is too few, unless the third means the same as that one.
+    // One confirmed rewording is too few, unless the third asks for the same thing as that one.
     check(|a, _| Some(a != "session timeout"), false, 3);
     check(|a, b| Some((a, b) != ("session timeout", "session token expiration")), true, 3);
     check(|a, _| (a != "session timeout").then_some(true), true, 2);
 }
 
 #[test]
-fn a_loop_that_goes_on_is_asked_about_once() {
+fn a_continued_loop_is_checked_once() {
     let mut watched = Watched::by(|_, _| Some(true));
     watched.search(&REWORDED);
     let more = ["expiration of session tokens", "session token timeout", "expired session token"];
@@ -88,7 +89,7 @@ fn a_loop_that_goes_on_is_asked_about_once() {
 }
 
 #[test]
-fn after_a_users_word_or_a_denial_another_loop_begins() {
+fn a_user_message_or_a_denial_starts_a_new_loop() {
     let mut answered = Watched::by(|_, _| Some(true));
     assert_eq!(answered.search(&REWORDED), [false, false, true]);
     answered.step(&Step { user_input: "Try the docs, too.", ..Step::default() });
@@ -97,7 +98,7 @@ fn after_a_users_word_or_a_denial_another_loop_begins() {
     assert_eq!(answered.search(&["session expiration timeout"]), [true]);
     assert_eq!(answered.asked().len(), 2 * PAIRS.len());
 
-    // What was denied does not count again: it takes two more searches to suspect the next loop.
+    // Rejected searches do not count again: the next loop needs two more.
     let mut denied = Watched::by(|a, _| Some(!PAIRS.iter().any(|pair| pair.starts_with(a))));
     assert_eq!(denied.search(&REWORDED), [false, false, false]);
     assert_eq!(denied.search(&["expiration of session tokens"]), [false]);
@@ -107,7 +108,7 @@ fn after_a_users_word_or_a_denial_another_loop_begins() {
 }
 
 #[test]
-fn ordinary_steps_are_nobodys_question() {
+fn ordinary_steps_request_no_second_opinion() {
     let mut watched = Watched::by(|_, _| Some(false));
     for at in 0..60 {
         let input = format!("{{\"query\": \"function number {at}\"}}");

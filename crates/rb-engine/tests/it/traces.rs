@@ -1,11 +1,11 @@
-//! Random traces for the properties: short texts made of the words that matter.
+//! Random traces for property tests: short texts of words that matter to the monitors.
 
 use proptest::prelude::*;
 use rb_engine::config::{Engine, EngineConfig};
 use rb_engine::monitors::SuiteChoice;
 use rb_engine::step::{Input, Step};
 
-/// Rules under which only the first suite watches.
+/// An engine with the heuristic suite only.
 pub(crate) fn heuristic() -> Engine {
     let config = EngineConfig { suite: SuiteChoice::Heuristic, ..EngineConfig::default() };
     config.check().expect("good rules")
@@ -31,62 +31,18 @@ impl Owned {
     }
 }
 
+#[rustfmt::skip]
 const TOOLS: [&str; 9] = [
-    "bash",
-    "read",
-    "edit",
-    "Write",
-    "apply_patch",
-    "run_tests",
-    "pytest",
-    "search",
-    "STR_REPLACE",
+    "bash", "read", "edit", "Write", "apply_patch", "run_tests", "pytest", "search", "STR_REPLACE",
 ];
+#[rustfmt::skip]
 const WORDS: [&str; 44] = [
-    "maybe",
-    "perhaps",
-    "wait",
-    "await",
-    "I think",
-    "could",
-    "actually",
-    "hmm",
-    "reconsider",
-    "I was wrong",
-    "never mind",
-    "nevermind",
-    "the bug is not",
-    "disregard that",
-    "fix is",
-    "error",
-    "failed",
-    "FAILED ",
-    "not found",
-    "assertion",
-    "AssertionError",
-    "failures=1",
-    "test",
-    "invalid",
-    "issue",
-    "a.py",
-    "src/b.rs",
-    "C:\\x\\c.txt",
-    "/tmp/x1/y",
-    "/tmp/x2/z",
-    "0xdeadbeef",
-    "0xfeedface",
-    "pid=12",
-    "pid 7",
-    "2024-01-02 03:04:05",
-    "1234567890",
-    "123e4567-e89b-12d3-a456-426614174000",
-    "plain",
-    "words",
-    "é½²",
-    "İ",
-    "ſ",
-    "\u{1c}",
-    "字",
+    "maybe", "perhaps", "wait", "await", "I think", "could", "actually", "hmm", "reconsider", "I was wrong",
+    "never mind", "nevermind", "the bug is not", "disregard that", "fix is", "error", "failed", "FAILED ",
+    "not found", "assertion", "AssertionError", "failures=1", "test", "invalid", "issue", "a.py", "src/b.rs",
+    "C:\\x\\c.txt", "/tmp/x1/y", "/tmp/x2/z", "0xdeadbeef", "0xfeedface", "pid=12", "pid 7",
+    "2024-01-02 03:04:05", "1234567890", "123e4567-e89b-12d3-a456-426614174000", "plain", "words", "é½²", "İ",
+    "ſ", "\u{1c}", "字",
 ];
 
 fn text(words: usize) -> impl Strategy<Value = String> {

@@ -1,4 +1,4 @@
-//! The walk of a run, as a log that people can read.
+//! The stages of a run, as a readable log.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ fn run(config: EngineConfig) -> Run {
     Run::new(Arc::new(config.check().expect("good rules")), "")
 }
 
-/// A heuristic-only run, so that later monitors do not change these logs.
+/// Heuristic suite only, so that changes of other monitors do not affect these logs.
 fn heuristic() -> EngineConfig {
     EngineConfig { suite: SuiteChoice::Heuristic, ..EngineConfig::default() }
 }
@@ -26,7 +26,7 @@ fn text(s: &str) -> String {
     s.to_owned()
 }
 
-/// A library with one pattern a tier.
+/// Returns one pattern for each requested tier.
 fn found(ask: &PreCall) -> Retrieved {
     let answer = |tier| {
         let body = match tier {
@@ -55,7 +55,7 @@ fn found(ask: &PreCall) -> Retrieved {
     Retrieved { e1: answer(Tier::E1), e2: answer(Tier::E2), e3: answer(Tier::E3) }
 }
 
-/// One model call with everything answered.
+/// Runs all stages of one model call.
 fn call(run: &mut Run, steps: &[Step<'_>], found: impl Fn(&PreCall) -> Retrieved) -> StepRecord {
     let ask = run.before_model(steps);
     let found = found(&ask);
@@ -108,7 +108,7 @@ fn the_fragment_of_a_steered_call() {
 #[test]
 fn the_first_call_asks_for_standing_rules_only() {
     let mut run = run(heuristic());
-    // Even a run that is joined in the middle of a loop.
+    // Also for a run that is joined in the middle of a loop.
     let ask = run.before_model(&[READ; 6]);
     assert_eq!(ask.queries.iter().map(|query| query.tier).collect::<Vec<_>>(), [Tier::E3]);
     assert_eq!((ask.queries[0].context.as_str(), ask.queries[0].top_k), ("", 32));
@@ -117,13 +117,13 @@ fn the_first_call_asks_for_standing_rules_only() {
 }
 
 #[test]
-fn an_error_uses_nothing_up_and_an_answer_does() {
+fn only_answered_queries_use_up_the_allowance() {
     let failed = |_: &PreCall| Retrieved {
         e1: TierResult::Failed,
         e2: TierResult::Failed,
         e3: TierResult::Failed,
     };
-    // Hard enough to stay out of FAST, where nothing is looked up.
+    // Difficult enough to stay out of FAST, where nothing is retrieved.
     let hard =
         Step { thought: "Maybe the error is a bug, perhaps a broken lock in `cache.py`.", ..READ };
     let tiers = |run: &mut Run, found: &dyn Fn(&PreCall) -> Retrieved| -> Vec<&'static str> {
@@ -161,7 +161,7 @@ fn e2_waits_for_a_failure_and_names_it() {
 }
 
 #[test]
-fn a_call_that_fails_uses_nothing_up() {
+fn a_failed_call_uses_nothing_up() {
     let mut run = run(heuristic());
     call(&mut run, &[], |_| Retrieved::NONE);
     let first = run.before_model(&[READ; 3]);
@@ -173,7 +173,7 @@ fn a_call_that_fails_uses_nothing_up() {
 }
 
 #[test]
-fn fast_skips_look_ups_but_not_monitors() {
+fn fast_skips_retrieval_but_not_monitors() {
     let mut run = run(heuristic());
     call(&mut run, &[], |_| Retrieved::NONE);
     let easy = Step { thought: "ok", ..READ };
@@ -205,7 +205,7 @@ fn without_monitors_e1_is_always_allowed() {
 }
 
 #[test]
-fn a_step_without_a_thought_is_watched_but_not_scored() {
+fn a_step_without_a_thought_is_monitored_but_not_scored() {
     let mut run = run(heuristic());
     call(&mut run, &[], |_| Retrieved::NONE);
     let silent = Step { thought: " \n", ..READ };
@@ -273,7 +273,7 @@ fn end_is_reached_and_never_left() {
 }
 
 #[test]
-fn deciding_at_once_is_asking_and_finding_nothing() {
+fn decide_equals_before_model_and_plan_without_patterns() {
     let mut apart = run(EngineConfig::default());
     let mut at_once = run(EngineConfig::default());
     let stuck = Step::thought("Hmm, maybe the cache is wrong. Not sure, the error is the same.")

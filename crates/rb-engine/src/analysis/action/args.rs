@@ -1,38 +1,37 @@
-//! Reading the argument of a tool call: JSON, a Python dict as printed, or plain text.
+//! Parses the argument of a tool call: JSON, a printed Python dict, or plain text.
 //!
-//! The reader forgives: single quotes, `True`, trailing commas, a missing end. What can be read is
-//! kept as a flat list of paths and values (`view_range[0]`, `edit.old`), because every question asked of
-//! an argument is "what stands under this name", and a flat list sorts into a canonical form.
+//! The parser is lenient: it accepts single quotes, `True`, trailing commas and truncated input. The result is a flat
+//! list of paths and values (`view_range[0]`, `edit.old`), which is looked up by name and sorted into a canonical form.
 
 use std::borrow::Cow;
 
 use super::normalize::{Level, strip_into};
 
-/// Values nested deeper are kept as raw text.
+/// Maximum nesting depth; deeper values are kept as raw text.
 const DEPTH_MAX: usize = 6;
-/// Values beyond this many are kept as one raw text.
+/// Maximum number of values; the rest is kept as one raw text.
 const PAIRS_MAX: usize = 256;
 
-/// The argument of a call, taken apart.
+/// The parsed argument of a call.
 #[derive(Debug, Default)]
 pub(super) struct Args<'a> {
     pairs: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-    /// The whole argument when it is not a structure.
+    /// The whole argument if it is not a structure.
     plain: Option<Cow<'a, str>>,
 }
 
 impl<'a> Args<'a> {
-    /// Reads `text` in whatever form it is.
+    /// Parses `text`.
     pub(super) fn read(text: &'a str) -> Self {
         let trimmed = text.trim();
-        let mut reader = Reader { text: trimmed, at: 0, pairs: Vec::new() };
+        let mut parser = Parser { text: trimmed, at: 0, pairs: Vec::new() };
         match trimmed.as_bytes().first() {
             None => return Self::default(),
-            Some(b'{') if opens_object(trimmed) => reader.value(Cow::Borrowed(""), 0),
-            Some(b'[') if trimmed.ends_with(']') => reader.value(Cow::Borrowed(""), 0),
+            Some(b'{') if opens_object(trimmed) => parser.value(Cow::Borrowed(""), 0),
+            Some(b'[') if trimmed.ends_with(']') => parser.value(Cow::Borrowed(""), 0),
             Some(b'"') => {
-                let value = reader.string();
-                let whole = reader.at >= trimmed.len();
+                let value = parser.string();
+                let whole = parser.at >= trimmed.len();
                 return Self {
                     pairs: Vec::new(),
                     plain: Some(if whole { value } else { trimmed.into() }),
@@ -40,13 +39,13 @@ impl<'a> Args<'a> {
             }
             Some(_) => {}
         }
-        if reader.pairs.is_empty() {
+        if parser.pairs.is_empty() {
             return Self { pairs: Vec::new(), plain: Some(trimmed.into()) };
         }
-        Self { pairs: reader.pairs, plain: None }
+        Self { pairs: parser.pairs, plain: None }
     }
 
-    /// The first of `names` that has a value, in the order of `names`.
+    /// Returns the first non-empty value of `names`, in the order of `names`.
     pub(super) fn get(&self, names: &[&str]) -> Option<&str> {
         names.iter().find_map(|name| {
             let found = self.pairs.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
@@ -56,7 +55,7 @@ impl<'a> Args<'a> {
         })
     }
 
-    /// All values under `name`, which may be one value or a list.
+    /// Returns all values of `name`, which may be a single value or a list.
     pub(super) fn all<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s str> {
         self.pairs.iter().filter_map(move |(key, value)| {
             let rest = key.strip_prefix(name)?;
@@ -65,17 +64,18 @@ impl<'a> Args<'a> {
         })
     }
 
-    /// Paths and values in the order they were written.
+    /// Returns paths and values in the order of the text.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.pairs.iter().map(|(key, value)| (key.as_ref(), value.as_ref()))
     }
 
-    /// The argument when it is plain text.
+    /// Returns the argument if it is plain text.
     pub(super) fn plain(&self) -> Option<&str> {
         self.plain.as_deref()
     }
 
-    /// The canonical form: sorted by key, spacing as `level` says, without the keys that `skip` names.
+    /// Appends the canonical form: sorted by key, with spacing normalised to `level`, without the keys for which `skip`
+    /// returns true.
     pub(super) fn canonical_into(
         &self,
         out: &mut String,
@@ -93,7 +93,7 @@ impl<'a> Args<'a> {
             if skip(key) {
                 continue;
             }
-            // Control characters separate: they cannot come out of the stripping of a value.
+            // Control characters are safe separators: `strip_into` removes them from values.
             out.push('\u{1e}');
             out.push_str(key);
             out.push('\u{1f}');
@@ -102,7 +102,7 @@ impl<'a> Args<'a> {
     }
 }
 
-/// `{` begins an object, not a group of shell commands or a set of words.
+/// Reports whether `{` opens an object rather than a group of shell commands or a set of words.
 fn opens_object(text: &str) -> bool {
     let inside = text.get(1..).unwrap_or("").trim_start();
     match inside.as_bytes().first() {
@@ -116,13 +116,13 @@ fn opens_object(text: &str) -> bool {
     }
 }
 
-struct Reader<'a> {
+struct Parser<'a> {
     text: &'a str,
     at: usize,
     pairs: Vec<(Cow<'a, str>, Cow<'a, str>)>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> Parser<'a> {
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
         self.text.get(start..end).unwrap_or("")
     }
 
-    /// Reads one value and keeps it under `path`; recursion ends at [`DEPTH_MAX`].
+    /// Parses one value and stores it under `path`. Recursion ends at [`DEPTH_MAX`].
     fn value(&mut self, path: Cow<'a, str>, depth: usize) {
         self.skip_spaces();
         match self.peek() {
@@ -218,14 +218,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Keeps everything that has not been read as one value.
+    /// Stores the unread text as one value.
     fn rest(&mut self, path: Cow<'a, str>) {
         let raw = self.slice(self.at, self.text.len());
         self.at = self.text.len();
         self.pairs.push((path, raw.into()));
     }
 
-    /// A nested value as it stands, brackets balanced, quotes respected.
+    /// Returns a nested value as raw text, with balanced brackets.
     fn raw_nested(&mut self) -> &'a str {
         let start = self.at;
         let mut open = 0_usize;
@@ -253,7 +253,7 @@ impl<'a> Reader<'a> {
             self.at += 1;
         }
         if self.at == start {
-            self.at += 1; // A stray delimiter must not stop the reader.
+            self.at += 1; // A stray delimiter must not stop the parser.
             return "";
         }
         self.slice(start, self.at).trim()
@@ -264,7 +264,7 @@ impl<'a> Reader<'a> {
         while self.peek().is_some_and(|b| !matches!(b, b',' | b'}' | b']' | b')' | b'\n')) {
             self.at += 1;
             if self.at == start + 1 && matches!(self.peek(), Some(b'\'' | b'"')) {
-                // A Python prefix, as in `b'…'` or `r"…"`: the string is the value.
+                // A Python string prefix, as in `b'…'` or `r"…"`: the string is the value.
                 self.string();
                 return self.slice(start + 2, self.at.saturating_sub(1).max(start + 2));
             }
@@ -281,7 +281,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A quoted string; one without an end runs to the end of the text.
+    /// Parses a quoted string. Without a closing quote it extends to the end of the text.
     fn string(&mut self) -> Cow<'a, str> {
         let Some(quote) = self.peek() else { return "".into() };
         self.at += 1;
@@ -324,7 +324,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What an escape stands for, and its length after the backslash.
+/// Returns the character of an escape sequence and its length after the backslash.
 fn unescape(rest: &str) -> (Option<char>, usize) {
     let Some(c) = rest.chars().next() else { return (Some('\\'), 0) };
     match c {

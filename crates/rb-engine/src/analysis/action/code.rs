@@ -1,60 +1,60 @@
-//! What a piece of code does, as far as its calls tell: files it opens, commands it starts, tools it calls.
+//! Finds the effects of a piece of code from its calls: opened files, started commands, called tools.
 //!
-//! Written for Python, which is what agents run; the few names of other languages come for free. Only
-//! calls outside strings and comments count, and only their literal arguments are known.
+//! Written for Python, which agents run most; a few names of other languages are included. Only calls outside strings
+//! and comments count, and only their literal arguments are known.
 
 use super::Kind;
 use super::command;
 use super::effects::Effects;
 use super::tools;
 
-/// Calls beyond this many are not looked at.
+/// Maximum number of calls.
 const CALLS_MAX: usize = 200;
-/// Names beyond this many are not remembered.
+/// Maximum number of variables.
 const LITERALS_MAX: usize = 32;
-/// Arguments are looked for this far behind the name of a call.
+/// Bytes after the name of a call that are searched for arguments.
 const WINDOW_BYTES: usize = 1_000;
 
-/// Names whose value is a question when it is a literal.
-const QUESTION_NAMES: [&str; 6] = ["query", "search_query", "q", "task", "request", "url"];
+/// Variables whose literal value is a query.
+const QUERY_NAMES: [&str; 6] = ["query", "search_query", "q", "task", "request", "url"];
 
-/// Reads code into `parts`.
-pub(super) fn walk(text: &str, parts: &mut Effects, depth: usize) {
-    let mut scan = Scan::new(text, parts, depth);
+/// Adds the effects of the code to `effects`.
+pub(super) fn walk(text: &str, effects: &mut Effects, depth: usize) {
+    let mut scan = Scan::new(text, effects, depth);
     scan.run();
-    let acted = scan.acted;
-    if !acted {
-        parts.run_program();
+    let has_effect = scan.has_effect;
+    if !has_effect {
+        effects.run_program();
     }
 }
 
 struct Scan<'t, 'p> {
     text: &'t str,
     at: usize,
-    parts: &'p mut Effects,
+    effects: &'p mut Effects,
     depth: usize,
-    /// The last `Path("…")`, which `.write_text` may follow.
+    /// The last `Path("…")`, to which a later `.write_text` applies.
     path: Option<&'t str>,
-    /// The last literal given to a name such as `query`.
-    question: Option<&'t str>,
-    /// Something other than plain computing was seen.
-    acted: bool,
-    /// Names that this piece of code defines itself.
+    /// The last literal assigned to one of [`QUERY_NAMES`].
+    query: Option<&'t str>,
+    /// Set if the code does more than compute.
+    has_effect: bool,
+    /// Functions that the code defines.
     defined: Vec<&'t str>,
-    /// Names that were given a literal.
+    /// Variables with a literal value.
     literals: Vec<(&'t str, &'t str)>,
 }
 
 impl<'t, 'p> Scan<'t, 'p> {
-    fn new(text: &'t str, parts: &'p mut Effects, depth: usize) -> Self {
+    fn new(text: &'t str, effects: &'p mut Effects, depth: usize) -> Self {
         Self {
             text,
             at: 0,
-            parts,
+            effects,
             depth,
             path: None,
-            question: None,
-            acted: false,
+            query: None,
+            has_effect: false,
             defined: Vec::new(),
             literals: Vec::new(),
         }
@@ -86,7 +86,7 @@ impl<'t, 'p> Scan<'t, 'p> {
         }
     }
 
-    /// A function of its own is no tool, whatever its name.
+    /// Records a function definition, so that its calls are not mistaken for tool calls.
     fn definition(&mut self) {
         while self.text.as_bytes().get(self.at) == Some(&b' ') {
             self.at += 1;
@@ -102,7 +102,7 @@ impl<'t, 'p> Scan<'t, 'p> {
         self.at += rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len());
     }
 
-    /// A dotted name.
+    /// Reads a dotted name.
     fn name(&mut self) -> &'t str {
         let start = self.at;
         let rest = self.text.as_bytes().get(start..).unwrap_or(&[]);
@@ -112,7 +112,7 @@ impl<'t, 'p> Scan<'t, 'p> {
         self.text.get(start..self.at).unwrap_or("")
     }
 
-    /// Reads the string that begins here and gives its inside; escapes stay as they are.
+    /// Reads the string at the current position and returns its content with escapes unchanged.
     fn string(&mut self) -> &'t str {
         let bytes = self.text.as_bytes();
         let Some(&quote) = bytes.get(self.at) else { return "" };
@@ -144,7 +144,7 @@ impl<'t, 'p> Scan<'t, 'p> {
         self.text.get(start..end).unwrap_or("")
     }
 
-    /// `name = "…"`.
+    /// Records `name = "…"`.
     fn assignment(&mut self, name: &'t str) {
         let rest = self.text.get(self.at..).unwrap_or("");
         let after = rest.trim_start_matches(' ');
@@ -155,8 +155,8 @@ impl<'t, 'p> Scan<'t, 'p> {
         if value.starts_with(['"', '\'']) {
             self.at += rest.len() - value.len();
             let text = self.string();
-            if QUESTION_NAMES.contains(&name) {
-                self.question = Some(text);
+            if QUERY_NAMES.contains(&name) {
+                self.query = Some(text);
             }
             if self.literals.len() < LITERALS_MAX {
                 self.literals.push((name, text));
@@ -164,9 +164,10 @@ impl<'t, 'p> Scan<'t, 'p> {
         }
     }
 
-    /// The first two arguments of the call that opens here, where they are literals or names of literals.
+    /// Returns the first two arguments of the call at the current position if they are literals or variables with a
+    /// literal value.
     fn literals(&self) -> [Option<&'t str>; 2] {
-        // A window, so that many calls before one long string do not each read all of it.
+        // The limit keeps many calls before one long string linear.
         let text = &self.text[..self.text.floor_char_boundary(self.at + WINDOW_BYTES)];
         let mut nothing = Effects::default();
         let mut ahead = Scan::new(text, &mut nothing, 0);
@@ -176,7 +177,7 @@ impl<'t, 'p> Scan<'t, 'p> {
         [first, second]
     }
 
-    /// The literal that stands here: `"x"`, `mode="x"`, `["x", …]`, or a name that was given one.
+    /// Returns the literal at the current position: `"x"`, `mode="x"`, `["x", …]`, or a variable with a literal value.
     fn argument(&mut self, known: &[(&'t str, &'t str)]) -> Option<&'t str> {
         let is_opening = |b: u8| b.is_ascii_whitespace() || matches!(b, b'[' | b'(' | b'=');
         loop {
@@ -202,7 +203,7 @@ impl<'t, 'p> Scan<'t, 'p> {
         }
     }
 
-    /// Goes behind the next comma of this call.
+    /// Skips to the next argument of this call.
     fn next_argument(&mut self) -> bool {
         let mut open = 0_usize;
         while let Some(&byte) = self.text.as_bytes().get(self.at) {
@@ -234,29 +235,29 @@ impl<'t, 'p> Scan<'t, 'p> {
             "Path" | "PosixPath" => self.path = first,
             "open" => self.open(first, second),
             "write_text" | "write_bytes" => {
-                self.acted = true;
-                self.parts.note(Kind::Edit);
+                self.has_effect = true;
+                self.effects.add_kind(Kind::Edit);
                 if let Some(path) = self.path {
-                    self.parts.write(path);
+                    self.effects.write(path);
                 }
             }
             "to_csv" | "to_json" | "to_excel" | "savefig" | "writeFileSync" | "writeFile"
             | "appendFileSync" | "appendFile" | "copyfile" | "copy2" => {
-                self.acted = true;
-                self.parts.note(Kind::Edit);
+                self.has_effect = true;
+                self.effects.add_kind(Kind::Edit);
                 if let Some(path) = first {
-                    self.parts.write(path);
+                    self.effects.write(path);
                 }
             }
             "read_text" | "read_bytes" => {
                 if let Some(path) = self.path {
-                    self.parts.read(path, None);
+                    self.effects.read(path, None);
                 }
             }
             "read_csv" | "read_excel" | "read_json" | "readFileSync" | "readFile"
             | "load_workbook" => {
                 if let Some(path) = first {
-                    self.parts.read(path, None);
+                    self.effects.read(path, None);
                 }
             }
             "system" | "popen" | "check_output" | "check_call" | "getoutput" | "Popen"
@@ -267,13 +268,13 @@ impl<'t, 'p> Scan<'t, 'p> {
                 self.start(first);
             }
             "main" if name == "pytest.main" || name == "unittest.main" => {
-                self.acted = true;
-                self.parts.note(Kind::Test);
+                self.has_effect = true;
+                self.effects.add_kind(Kind::Test);
             }
             _ if dotted => {}
             "final_answer" | "finish" | "submit" => {
-                self.acted = true;
-                self.parts.note(Kind::Finish);
+                self.has_effect = true;
+                self.effects.add_kind(Kind::Finish);
             }
             _ if self.defined.contains(&last) => {}
             _ => self.tool(last, first),
@@ -283,41 +284,41 @@ impl<'t, 'p> Scan<'t, 'p> {
     fn open(&mut self, path: Option<&str>, mode: Option<&str>) {
         let mode = mode.unwrap_or("r");
         if mode.len() <= 3 && mode.contains(['w', 'a', 'x', '+']) {
-            // Which file is not always known; that one is written is.
-            self.acted = true;
-            self.parts.note(Kind::Edit);
+            // The call writes a file even if its path is unknown.
+            self.has_effect = true;
+            self.effects.add_kind(Kind::Edit);
             if let Some(path) = path {
-                self.parts.write(path);
+                self.effects.write(path);
             }
         } else if let Some(path) = path {
-            self.parts.read(path, None);
+            self.effects.read(path, None);
         }
     }
 
-    /// A command line, or the words of one in a list.
+    /// Handles a command line, or a list with the words of one.
     fn start(&mut self, first: Option<&str>) {
         let Some(first) = first else { return };
         let before = self.text.get(self.at + 1..).unwrap_or("").trim_start();
-        self.acted = true;
+        self.has_effect = true;
         if before.starts_with('[') {
             let end = before.find(']').unwrap_or(before.len().min(400));
             let list = before.get(1..end).unwrap_or("");
             let words: String =
                 list.chars().map(|c| if matches!(c, ',' | '"' | '\'') { ' ' } else { c }).collect();
-            command::walk(&words, self.parts, self.depth + 1);
+            command::walk(&words, self.effects, self.depth + 1);
         } else {
-            command::walk(first, self.parts, self.depth + 1);
+            command::walk(first, self.effects, self.depth + 1);
         }
     }
 
-    /// A tool of the agent that is called as a function.
+    /// Handles a tool of the agent that is called as a function.
     fn tool(&mut self, name: &str, first: Option<&'t str>) {
         let Some(kind) = tools::called_kind(name) else { return };
-        self.acted = true;
-        self.parts.note(kind);
-        self.parts.command(name, "");
-        if let Some(question) = first.or(self.question) {
-            self.parts.ask(question);
+        self.has_effect = true;
+        self.effects.add_kind(kind);
+        self.effects.command(name, "");
+        if let Some(query) = first.or(self.query) {
+            self.effects.add_query(query);
         }
     }
 }
@@ -359,22 +360,22 @@ mod tests {
     use super::*;
 
     fn show(text: &str) -> String {
-        let mut parts = Effects::default();
-        walk(text, &mut parts, 0);
+        let mut effects = Effects::default();
+        walk(text, &mut effects, 0);
         let names = |files: &[super::super::FileRef]| {
             files.iter().map(|file| file.path.clone()).collect::<Vec<_>>().join(",")
         };
         format!(
             "{:?} r[{}] w[{}] q[{}]",
-            parts.primary().unwrap_or(Kind::Message),
-            names(&parts.reads),
-            names(&parts.writes),
-            parts.query.as_deref().unwrap_or("")
+            effects.primary().unwrap_or(Kind::Message),
+            names(&effects.reads),
+            names(&effects.writes),
+            effects.query.as_deref().unwrap_or("")
         )
     }
 
     #[test]
-    fn calls_tell_what_code_does() {
+    fn effects_are_derived_from_calls() {
         for (text, want) in [
             ("print(1 + 1)", "Run r[] w[] q[]"),
             ("with open('a.txt') as f:\n  print(f.read())", "Run r[a.txt] w[] q[]"),

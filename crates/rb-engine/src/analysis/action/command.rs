@@ -1,7 +1,7 @@
-//! What a command line does: every command in it is named, classed, and asked for its files.
+//! Finds the effects of a command line: the kind of every command, and its files.
 //!
-//! Decoration is looked through: `cd`, assignments, `sudo`, `timeout 10`, `bash -c "…"`, `xargs`. Filters fed
-//! by a pipe (`| head`, `| sort`) say nothing about the act and are left out of its kind.
+//! Wrappers and decoration are skipped: `cd`, assignments, `sudo`, `timeout 10`, `bash -c "…"`, `xargs`. Filters in a
+//! pipe (`| head`, `| sort`) do not determine the kind.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -13,14 +13,14 @@ use super::patch;
 use super::programs;
 use super::shell::{self, Simple};
 
-/// Command lines inside command lines are followed this far.
+/// Maximum depth of nested command lines.
 pub(super) const DEPTH_MAX: usize = 3;
-/// Wrappers around a command are looked through this often.
+/// Maximum number of wrappers around a command.
 const WRAPPERS_MAX: usize = 6;
-/// The canonical form keeps no more than this.
-const CANON_BYTES_MAX: usize = 16 * 1024;
+/// Maximum size of the canonical form.
+const CANONICAL_BYTES_MAX: usize = 16 * 1024;
 
-/// Words by which agents say that they are done, printed by a command.
+/// Texts that agents print to report that they are done.
 const FINISH_MARKS: [&str; 4] = [
     "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT",
     "MINI_SWE_AGENT_FINAL_OUTPUT",
@@ -28,25 +28,25 @@ const FINISH_MARKS: [&str; 4] = [
     "TASK_COMPLETE",
 ];
 
-/// Reads a command line into `parts`.
-pub(super) fn walk(text: &str, parts: &mut Effects, depth: usize) {
+/// Adds the effects of a command line to `effects`.
+pub(super) fn walk(text: &str, effects: &mut Effects, depth: usize) {
     if depth > DEPTH_MAX {
         return;
     }
     let script = shell::split(text);
     for command in &script.commands {
-        Reader { words: &command.words, simple: command, parts, depth }.read();
+        Reader { words: &command.words, simple: command, effects, depth }.read();
     }
     for inner in &script.inner {
-        walk(inner, parts, depth + 1);
+        walk(inner, effects, depth + 1);
     }
 }
 
-/// One command on its way to being understood.
+/// Analyses one command.
 pub(super) struct Reader<'r, 'a> {
     pub(super) words: &'r [Cow<'a, str>],
     pub(super) simple: &'r Simple<'a>,
-    pub(super) parts: &'r mut Effects,
+    pub(super) effects: &'r mut Effects,
     pub(super) depth: usize,
 }
 
@@ -62,7 +62,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             self.skip_keywords();
         }
         let Some(first) = self.words.first() else {
-            // `> f` alone empties a file.
+            // `> f` alone truncates a file.
             self.outputs(true);
             return;
         };
@@ -73,12 +73,12 @@ impl<'r, 'a> Reader<'r, 'a> {
         let decoration =
             matches!(program, "cd" | "echo" | "printf" | "set" | "true" | "export" | ":" | "pwd");
         if !decoration || !self.simple.outputs.is_empty() {
-            self.add_to_canon(program);
+            self.add_to_canonical(program);
         }
         self.program(program);
     }
 
-    /// Keywords of the shell and assignments before the program.
+    /// Skips shell keywords and assignments before the program.
     fn skip_keywords(&mut self) {
         while let Some(word) = self.words.first() {
             match word.as_ref() {
@@ -95,24 +95,24 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
     }
 
-    fn add_to_canon(&mut self, program: &str) {
-        let canon = &mut self.parts.canon;
-        if canon.len() > CANON_BYTES_MAX {
+    fn add_to_canonical(&mut self, program: &str) {
+        let canonical = &mut self.effects.canonical;
+        if canonical.len() > CANONICAL_BYTES_MAX {
             return;
         }
-        canon.push_str(program);
+        canonical.push_str(program);
         for word in self.words.iter().skip(1) {
-            canon.push(' ');
-            canon.push_str(word);
+            canonical.push(' ');
+            canonical.push_str(word);
         }
         for output in &self.simple.outputs {
-            let _ = write!(canon, " >{output}");
+            let _ = write!(canonical, " >{output}");
         }
         if let Some(body) = self.simple.heredoc {
-            canon.push(' ');
-            canon.push_str(&body[..body.floor_char_boundary(CANON_BYTES_MAX)]);
+            canonical.push(' ');
+            canonical.push_str(&body[..body.floor_char_boundary(CANONICAL_BYTES_MAX)]);
         }
-        canon.push(if self.simple.piped { '|' } else { ';' });
+        canonical.push(if self.simple.piped { '|' } else { ';' });
     }
 
     pub(super) fn word(&self, index: usize) -> &'r str {
@@ -120,7 +120,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         words.get(index).map_or("", AsRef::as_ref)
     }
 
-    /// Words after the program that are no options.
+    /// Returns the words after the program that are not options.
     pub(super) fn plain_words(&self) -> impl Iterator<Item = &'r str> + use<'r, 'a> {
         self.words
             .iter()
@@ -133,7 +133,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         self.words.iter().any(|word| names.contains(&word.as_ref()))
     }
 
-    /// The value of an option, written `-n 3`, `-n3` or `--lines=3`.
+    /// Returns the value of an option, written `-n 3`, `-n3` or `--lines=3`.
     pub(super) fn option(&self, names: &[&str]) -> Option<&'r str> {
         self.words.iter().enumerate().skip(1).find_map(|(index, word)| {
             let name = names.iter().find(|name| word.starts_with(**name))?;
@@ -150,7 +150,7 @@ impl<'r, 'a> Reader<'r, 'a> {
     fn program(&mut self, program: &str) {
         match program {
             "cd" | "pushd" => self.change_folder(),
-            "echo" | "printf" => self.say(),
+            "echo" | "printf" => self.print_text(),
             "cat" | "tac" | "less" | "more" | "bat" | "batcat" | "nl" | "view" | "head"
             | "tail" | "wc" | "stat" | "file" | "strings" | "xxd" | "od" | "hexdump" | "md5sum"
             | "sha256sum" | "du" | "diff" | "cmp" | "sort" | "uniq" | "cut" | "column" | "zcat"
@@ -162,97 +162,97 @@ impl<'r, 'a> Reader<'r, 'a> {
             | "search_file" | "find_file" => self.search(program),
             "find" | "fd" | "fdfind" | "locate" => self.find(program),
             "rm" | "rmdir" | "unlink" => {
-                self.note(program, Kind::Run);
+                self.add_kind(program, Kind::Run);
                 for target in self.plain_words() {
-                    self.parts.remove(target);
+                    self.effects.remove(target);
                 }
             }
             "mv" | "cp" | "install" | "ln" | "rsync" => self.copy(program),
             "tee" | "touch" | "truncate" => {
-                self.note(program, Kind::Edit);
+                self.add_kind(program, Kind::Edit);
                 for target in self.plain_words() {
-                    self.parts.write(target);
+                    self.effects.write(target);
                 }
             }
             "bash" | "sh" | "zsh" | "dash" | "ash" | "fish" => self.shell(program),
             "eval" => {
-                walk(&self.words.get(1..).unwrap_or(&[]).join(" "), self.parts, self.depth + 1);
+                walk(&self.words.get(1..).unwrap_or(&[]).join(" "), self.effects, self.depth + 1);
             }
             "xargs" | "parallel" => self.xargs(),
             "apply_patch" | "patch" => {
-                self.note(program, Kind::Edit);
+                self.add_kind(program, Kind::Edit);
                 let body = self.simple.heredoc.unwrap_or_else(|| self.word(1));
-                patch::walk(body, self.parts);
+                patch::walk(body, self.effects);
             }
             "sleep" | "wait" | "watch" | "ps" | "jobs" | "top" | "htop" | "pgrep" | "uptime" => {
-                self.note(program, Kind::Poll);
+                self.add_kind(program, Kind::Poll);
             }
             "true" | "false" | ":" | "set" | "export" | "unset" | "source" | "." | "alias"
             | "pwd" | "exit" | "return" | "break" | "continue" | "local" | "declare" | "read"
             | "shift" | "trap" | "popd" | "shopt" | "umask" | "ulimit" | "hash" | "clear" => {}
             "which" | "whereis" | "type" | "man" | "whoami" | "id" | "uname" | "hostname"
             | "date" | "env" | "printenv" | "df" | "free" | "nproc" | "lsof" | "history"
-            | "tldr" => self.note(program, Kind::Read),
+            | "tldr" => self.add_kind(program, Kind::Read),
             "curl" | "wget" | "http" | "https" => self.fetch(program),
-            "submit" | "finish" | "exit_forfeit" => self.note(program, Kind::Finish),
+            "submit" | "finish" | "exit_forfeit" => self.add_kind(program, Kind::Finish),
             _ => programs::classify(self, program),
         }
         self.outputs(false);
     }
 
-    /// This command is of that kind, and is listed.
-    pub(super) fn note(&mut self, program: &str, kind: Kind) {
-        self.parts.shows = false;
-        self.parts.command(program, "");
-        self.parts.note(kind);
+    /// Records the command and its kind.
+    pub(super) fn add_kind(&mut self, program: &str, kind: Kind) {
+        self.effects.prints_file = false;
+        self.effects.command(program, "");
+        self.effects.add_kind(kind);
     }
 
     fn change_folder(&mut self) {
         let to = self.word(1);
         if !to.is_empty() && !to.starts_with('-') && !to.contains(['$', '`', '*']) {
-            self.parts.base = super::file_refs::normalise(&self.parts.base, to);
+            self.effects.base = super::file_refs::normalise(&self.effects.base, to);
         }
     }
 
-    fn say(&mut self) {
+    fn print_text(&mut self) {
         if self.words.iter().any(|word| FINISH_MARKS.contains(&word.trim())) {
-            self.note("submit", Kind::Finish);
+            self.add_kind("submit", Kind::Finish);
         }
         self.outputs(true);
     }
 
     fn copy(&mut self, program: &str) {
-        self.note(program, Kind::Edit);
+        self.add_kind(program, Kind::Edit);
         let mut paths: Vec<&str> = self.plain_words().collect();
         if let Some(to) = paths.pop() {
-            self.parts.write(to);
+            self.effects.write(to);
         }
         for from in &paths {
-            self.parts.read(from, None);
+            self.effects.read(from, None);
             if program == "mv" {
-                self.parts.remove(from);
+                self.effects.remove(from);
             }
         }
     }
 
-    /// `bash -c "…"` is what stands inside; `bash f` runs a program; `bash <<EOF` is its input.
+    /// Handles `bash -c "…"` (nested command line), `bash f` (runs a script) and `bash <<EOF` (here-document).
     fn shell(&mut self, program: &str) {
         let command = self
             .words
             .iter()
             .position(|w| w.starts_with('-') && !w.starts_with("--") && w.ends_with('c'));
         if let Some(inner) = command.and_then(|at| self.words.get(at + 1)) {
-            walk(inner, self.parts, self.depth + 1);
+            walk(inner, self.effects, self.depth + 1);
         } else if let Some(body) = self.simple.heredoc {
-            walk(body, self.parts, self.depth + 1);
+            walk(body, self.effects, self.depth + 1);
         } else if let Some(file) = self.plain_words().next() {
             programs::run_script(self, program, file);
         } else {
-            self.note(program, Kind::Run);
+            self.add_kind(program, Kind::Run);
         }
     }
 
-    /// The command that `xargs` is given; its files are unknown.
+    /// Handles the command that `xargs` runs; its files are unknown.
     fn xargs(&mut self) {
         let mut at = 1;
         while let Some(word) = self.words.get(at).filter(|word| word.starts_with('-')) {
@@ -260,11 +260,12 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
         let words = self.words.get(at..).unwrap_or(&[]);
         if self.depth < DEPTH_MAX && !words.is_empty() {
-            Reader { words, simple: self.simple, parts: self.parts, depth: self.depth + 1 }.read();
+            Reader { words, simple: self.simple, effects: self.effects, depth: self.depth + 1 }
+                .read();
         }
     }
 
-    /// Asking the net is reading; sending to it changes something.
+    /// Handles HTTP clients: a request that sends data changes something, any other reads.
     fn fetch(&mut self, program: &str) {
         let method = self.option(&["-X", "--request", "--method"]).unwrap_or("");
         let sends = ["POST", "PUT", "PATCH", "DELETE"].contains(&method)
@@ -273,7 +274,7 @@ impl<'r, 'a> Reader<'r, 'a> {
                 .iter()
                 .any(|word| word.starts_with("--data") || word.starts_with("--post"))
             || self.has_option(&["-d", "-F", "--form", "-T", "--upload-file", "--json"]);
-        self.note(program, if sends && method != "GET" { Kind::Change } else { Kind::Read });
+        self.add_kind(program, if sends && method != "GET" { Kind::Change } else { Kind::Read });
         let pages: Vec<&str> = self
             .words
             .iter()
@@ -281,27 +282,27 @@ impl<'r, 'a> Reader<'r, 'a> {
             .map(AsRef::as_ref)
             .collect();
         for page in &pages {
-            self.parts.read(page, None);
+            self.effects.read(page, None);
         }
     }
 
-    /// Files that receive the output. Text tools write what they are told to; the log of a test run is no edit.
+    /// Records the files that receive the output. Text tools write content; the log of a test run is not an edit.
     pub(super) fn outputs(&mut self, is_content: bool) {
         for output in &self.simple.outputs {
             let thrown_away = output.starts_with("/dev/") || output.is_empty();
             if thrown_away {
                 continue;
             }
-            self.parts.write(output);
+            self.effects.write(output);
             let log =
                 [".log", ".out", ".err", ".patch", ".diff"].iter().any(|end| output.ends_with(end));
             if is_content && !log {
-                self.parts.note(Kind::Edit);
+                self.effects.add_kind(Kind::Edit);
             }
         }
     }
 
-    /// The code given to an interpreter: after `-c`/`-e`, or as its input.
+    /// Handles the code given to an interpreter after `-c` or `-e`, or as a here-document.
     pub(super) fn inline_code(&mut self, flag: &str) -> bool {
         let given =
             self.words.iter().position(|word| word == flag).and_then(|at| self.words.get(at + 1));
@@ -310,11 +311,11 @@ impl<'r, 'a> Reader<'r, 'a> {
             (None, Some(body)) => body,
             (None, None) => return false,
         };
-        code::walk(code, self.parts, self.depth + 1);
+        code::walk(code, self.effects, self.depth + 1);
         true
     }
 
-    /// What an interpreter or an unknown program prints into a file is its product.
+    /// Treats output that an interpreter or an unknown program writes into a file as an edit.
     pub(super) fn product(&mut self) {
         if !self.simple.outputs.iter().all(|output| output.starts_with("/tmp/")) {
             self.outputs(true);
@@ -322,7 +323,7 @@ impl<'r, 'a> Reader<'r, 'a> {
     }
 }
 
-/// How many words at the front only say how the command is run.
+/// Returns the number of leading words that belong to a wrapper.
 fn wrapper_len(words: &[Cow<'_, str>]) -> usize {
     let word = |index: usize| words.get(index).map_or("", AsRef::as_ref);
     let options = |from: usize| {

@@ -1,4 +1,4 @@
-//! Short texts about an act: what it means, for embedding, and the names it mentions.
+//! Short descriptions of an action for embedding, and the entities it mentions.
 
 use super::Kind;
 use super::args::Args;
@@ -8,17 +8,22 @@ use super::tools;
 use crate::analysis::text;
 use crate::step::Action;
 
-/// The longest text about an act.
+/// Maximum length of a description.
 const MEANING_CHARS_MAX: usize = 300;
-/// Names beyond this many are not kept.
+/// Maximum number of entities.
 const ENTITIES_MAX: usize = 16;
-/// Longer names are none.
+/// Maximum length of an entity.
 const ENTITY_BYTES_MAX: usize = 80;
-/// Names are looked for this far into the argument, and this far into the thought.
+/// Bytes of the argument and of the thought that are searched for entities.
 const LOOKED_AT_BYTES: usize = 600;
 
-/// What the act is about, in a few words.
-pub(super) fn meaning(action: &Action<'_>, args: &Args<'_>, kind: Kind, parts: &Effects) -> String {
+/// Returns a short description of the action.
+pub(super) fn meaning(
+    action: &Action<'_>,
+    args: &Args<'_>,
+    kind: Kind,
+    effects: &Effects,
+) -> String {
     let mut out = String::with_capacity(96);
     out.push_str(match kind {
         Kind::Edit => "edit",
@@ -31,9 +36,10 @@ pub(super) fn meaning(action: &Action<'_>, args: &Args<'_>, kind: Kind, parts: &
         Kind::Message => "say",
         Kind::Change | Kind::Run => "",
     });
-    let files = if kind == Kind::Edit { &parts.writes } else { &parts.reads };
-    let names_something = parts.query.is_some() || !parts.targets.is_empty() || !files.is_empty();
-    let shell = !parts.canon.is_empty();
+    let files = if kind == Kind::Edit { &effects.writes } else { &effects.reads };
+    let names_something =
+        effects.query.is_some() || !effects.targets.is_empty() || !files.is_empty();
+    let shell = !effects.canonical.is_empty();
     if matches!(kind, Kind::Change | Kind::Run) && !shell {
         out.push_str(&tools::words(action.tool).join(" "));
     }
@@ -41,7 +47,7 @@ pub(super) fn meaning(action: &Action<'_>, args: &Args<'_>, kind: Kind, parts: &
         match args.plain() {
             _ if shell => add(
                 &mut out,
-                text::prefix(&parts.canon, MEANING_CHARS_MAX).trim_end_matches([';', '|']),
+                text::prefix(&effects.canonical, MEANING_CHARS_MAX).trim_end_matches([';', '|']),
             ),
             Some(plain) => add(&mut out, text::prefix(plain, MEANING_CHARS_MAX)),
             None => {
@@ -53,15 +59,15 @@ pub(super) fn meaning(action: &Action<'_>, args: &Args<'_>, kind: Kind, parts: &
         return short(&out);
     }
     if matches!(kind, Kind::Run | Kind::Poll | Kind::Change) {
-        for command in parts.commands.iter().take(4) {
+        for command in effects.commands.iter().take(4) {
             add(&mut out, command);
         }
     }
-    if let Some(query) = &parts.query {
+    if let Some(query) = &effects.query {
         add(&mut out, query);
     }
     if kind != Kind::Edit {
-        for target in parts.targets.iter().take(6) {
+        for target in effects.targets.iter().take(6) {
             add(&mut out, target);
         }
     }
@@ -81,7 +87,7 @@ fn add(out: &mut String, words: &str) {
     out.push_str(words);
 }
 
-/// One line of at most [`MEANING_CHARS_MAX`] characters.
+/// Joins the text into one line of at most [`MEANING_CHARS_MAX`] characters.
 pub(super) fn short(said: &str) -> String {
     let said = text::prefix(said.trim_start(), 2 * MEANING_CHARS_MAX);
     let mut line = String::with_capacity(said.len().min(MEANING_CHARS_MAX));
@@ -94,7 +100,7 @@ pub(super) fn short(said: &str) -> String {
     text::prefix(&line, MEANING_CHARS_MAX).to_owned()
 }
 
-/// Names in the argument, then names in the thought: identifiers, paths, codes.
+/// Returns the entities in the argument, then those in the thought: identifiers, paths, codes.
 pub(crate) fn entities<'t>(input: &'t str, thought: &'t str) -> Vec<&'t str> {
     let mut found = Vec::with_capacity(ENTITIES_MAX);
     for source in [input, thought] {
@@ -103,12 +109,12 @@ pub(crate) fn entities<'t>(input: &'t str, thought: &'t str) -> Vec<&'t str> {
         for (at, byte) in source.bytes().chain([b' ']).enumerate() {
             let class = CLASS[usize::from(byte)];
             if class != END {
-                // A capital after a small letter: a hump, as in `userName`.
+                // A capital after a lower-case letter, as in `userName`.
                 seen |= class | if before == SMALL && class == CAPITAL { HUMP } else { 0 };
                 before = class;
                 continue;
             }
-            // Words of a language have neither, and most words are such.
+            // Ordinary words have none of these.
             if seen & (HUMP | JOIN | PATH) != 0 || seen & (DIGIT | CAPITAL) == DIGIT | CAPITAL {
                 let word = source.get(start..at).unwrap_or("");
                 let word = word.trim_matches(['.', ':', '-', '#', '@', '%', '+', '~']);
@@ -132,10 +138,10 @@ const JOIN: u8 = 8;
 const PATH: u8 = 16;
 const HUMP: u8 = 32;
 const OTHER: u8 = 64;
-/// Ends a name.
+/// Ends an entity.
 const END: u8 = 128;
 
-/// What a byte is to a name.
+/// Class of each byte.
 const CLASS: [u8; 256] = {
     let mut table = [OTHER; 256];
     let mut byte = 0_u8;
@@ -178,12 +184,12 @@ const CLASS: [u8; 256] = {
     }
 };
 
-/// An identifier, a path or a code: something somebody gave a name, not a word of a language.
+/// Reports whether a word is an identifier, a path or a code rather than an ordinary word.
 fn is_entity(word: &str, seen: u8) -> bool {
     if word.len() < 3 || word.len() > ENTITY_BYTES_MAX || seen & (SMALL | CAPITAL) == 0 {
         return false;
     }
-    // `e.g` ends like a file name; a name has more to it.
+    // `e.g` ends like a file name, so a path must be longer.
     let named = || looks_like_path(word) && (word.contains('/') || word.len() > 3);
     seen & (HUMP | JOIN) != 0 || seen & (DIGIT | CAPITAL) == DIGIT | CAPITAL || named()
 }
@@ -193,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_told_from_words() {
+    fn entities_are_distinguished_from_words() {
         let found = entities(
             "grep -rn \"get_user\" src/app/models.py",
             "The `UserModel` of HAT052 is in a.b; maybe e.g. this. See utils.py",
@@ -203,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_short() {
+    fn descriptions_are_one_short_line() {
         assert_eq!(short(&"ä b ".repeat(1_000)).chars().count(), MEANING_CHARS_MAX);
         assert_eq!(short("  a\n b "), "a b");
     }

@@ -1,19 +1,19 @@
-//! What has been gathered while a call is taken apart: kinds, files, commands, targets.
+//! The effects of a tool call, collected while it is analysed: kinds, files, commands, test targets.
 //!
-//! Everything here has a limit, so that a hostile command costs no more than a long one.
+//! Every list and text is limited, so that the cost of a hostile command is bounded.
 
 use super::Kind;
 use super::file_refs::{FileRef, Lines, normalise};
 use crate::analysis::text;
 
-/// At most this many files of each sort, commands and test targets.
+/// Maximum number of files of each type, of commands and of test targets.
 pub(super) const LIST_MAX: usize = 16;
-/// Longer names are cut.
+/// Maximum length of a name.
 const NAME_CHARS_MAX: usize = 120;
-/// Longer queries are cut.
+/// Maximum length of a query.
 pub(super) const QUERY_CHARS_MAX: usize = 300;
 
-/// The parts of one act.
+/// The effects of one action.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each noted on its own")]
 pub(super) struct Effects {
@@ -22,32 +22,32 @@ pub(super) struct Effects {
     pub(super) tests: bool,
     pub(super) verifies: bool,
     pub(super) reverts: bool,
-    pub(super) waits: bool,
+    pub(super) polls: bool,
     pub(super) reads: Vec<FileRef>,
     pub(super) writes: Vec<FileRef>,
     pub(super) removes: Vec<FileRef>,
     pub(super) commands: Vec<String>,
     pub(super) targets: Vec<String>,
     pub(super) query: Option<String>,
-    /// The folder in which the command stands, as far as `cd` tells.
+    /// The working directory, as far as `cd` commands determine it.
     pub(super) base: String,
-    /// The command before in the pipe shows a file as it is.
-    pub(super) shows: bool,
-    /// What was really done, without decoration such as `cd`, `echo` and comments.
-    pub(super) canon: String,
+    /// The previous command of the pipe prints a file unchanged.
+    pub(super) prints_file: bool,
+    /// The canonical form of the commands, without decoration such as `cd`, `echo` and comments.
+    pub(super) canonical: String,
 }
 
 impl Effects {
-    /// This part of the act is of that kind.
-    pub(super) fn note(&mut self, kind: Kind) {
+    /// Records the kind of a part of the action.
+    pub(super) fn add_kind(&mut self, kind: Kind) {
         self.kinds |= 1 << (kind as u16);
         self.tests |= kind == Kind::Test;
         self.verifies |= kind == Kind::Test;
         self.edits |= kind == Kind::Edit;
-        self.waits |= kind == Kind::Poll;
+        self.polls |= kind == Kind::Poll;
     }
 
-    /// The kind that decides, by the order of `Kind::BY_PRIORITY`.
+    /// Returns the kind of the whole action, by [`Kind::BY_PRIORITY`].
     pub(super) fn primary(&self) -> Option<Kind> {
         Kind::BY_PRIORITY.into_iter().find(|kind| self.has(*kind))
     }
@@ -58,15 +58,15 @@ impl Effects {
 
     pub(super) fn read(&mut self, path: &str, lines: Option<Lines>) {
         let file = FileRef { path: normalise(&self.base, path), lines };
-        // Looking at what was just written is a check of it.
+        // Reading a file that was just written verifies it.
         self.verifies |=
             self.edits && self.writes.iter().any(|written| written.is_same_file(&file));
         push_file(&mut self.reads, file);
     }
 
-    /// A filter shows only these lines of the file that was read before it in the pipe.
-    pub(super) fn narrow(&mut self, lines: Option<Lines>) {
-        if self.shows
+    /// Applies the line range of a filter to the file that the previous command of the pipe reads.
+    pub(super) fn narrow_lines(&mut self, lines: Option<Lines>) {
+        if self.prints_file
             && let Some(file) = self.reads.last_mut()
             && file.lines.is_none()
         {
@@ -84,7 +84,7 @@ impl Effects {
         push_file(&mut self.removes, file);
     }
 
-    /// A program, with its sub-command where that says more.
+    /// Records a program, with its subcommand if that is more specific.
     pub(super) fn command(&mut self, program: &str, sub: &str) {
         let name = if sub.is_empty() {
             text::prefix(program, NAME_CHARS_MAX).to_owned()
@@ -107,24 +107,24 @@ impl Effects {
         }
     }
 
-    /// The first query stands for the act.
-    pub(super) fn ask(&mut self, query: &str) {
+    /// Records the query. The first one of an action counts.
+    pub(super) fn add_query(&mut self, query: &str) {
         let query = query.trim();
         if self.query.is_none() && !query.is_empty() {
             self.query = Some(text::prefix(query, QUERY_CHARS_MAX).to_owned());
         }
     }
 
-    /// Runs a program whose output tells whether the work is right.
+    /// Records a program whose output shows whether the work is correct.
     pub(super) fn run_program(&mut self) {
-        self.note(Kind::Run);
+        self.add_kind(Kind::Run);
         self.verifies = true;
     }
 }
 
 fn push_file(list: &mut Vec<FileRef>, file: FileRef) {
     let path = file.path.as_str();
-    // A stream, a place-holder or a variable is no file that could be met again.
+    // A stream, a placeholder or a variable does not identify a file.
     let discarded = matches!(path, "/dev/null" | "/dev/stdout" | "/dev/stderr" | "-" | "{}")
         || path.starts_with("<(")
         || path.starts_with("$(")

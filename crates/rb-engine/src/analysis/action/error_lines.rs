@@ -1,9 +1,9 @@
-//! Lines that report an error, and the exit code a host or a shell wrote into the answer.
+//! Recognises lines that report an error, and the exit code that a host or a shell adds to the output.
 //!
-//! A line reports an error by how it *begins* or by its fixed form (`file:3:5: error: …`), never by merely
-//! having the word in it: source code, documentation and "0 errors" have it too.
+//! A line reports an error by its *start* or by a fixed form (`file:3:5: error: …`). The word alone is not enough:
+//! source code, documentation and "0 errors" contain it too.
 
-/// The sort of report a line is, from the most telling to the least.
+/// Type of an error report, from the most to the least specific.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Report {
     /// An exception with its type: `ValueError: bad`.
@@ -12,13 +12,13 @@ pub(super) enum Report {
     Compiler,
     /// A failed assertion or test: `E   assert …`, `FAIL: test_a`.
     Test,
-    /// A program says it could not: `cat: x: No such file or directory`, `fatal: …`.
+    /// A complaint of a program: `cat: x: No such file or directory`, `fatal: …`.
     Program,
 }
 
-/// What kind of error report this line is, if it is one. The line has no colour codes.
+/// Returns the type of error that a line reports. The line contains no colour codes.
 ///
-/// Reports stand at the left edge; what is indented is source code, a listing or a quotation.
+/// Reports are not indented. Indented lines are source code, listings or quotations.
 pub(super) fn report(line: &str) -> Option<Report> {
     if line.starts_with([' ', '\t']) {
         return None;
@@ -40,7 +40,7 @@ pub(super) fn report(line: &str) -> Option<Report> {
     is_program_complaint(line).then_some(Report::Program)
 }
 
-/// The line without what hosts put before it.
+/// Removes prefixes that hosts add to a line.
 pub(super) fn bare(line: &str) -> &str {
     let line = line.trim_ascii();
     let mut line =
@@ -104,7 +104,7 @@ fn by_beginning(line: &str, first: u8) -> Option<Report> {
     }
 }
 
-/// `error: 0` counts errors; it does not report one.
+/// Returns false for an error count such as `error: 0`.
 fn counts(line: &str) -> bool {
     let rest = line.split_once(':').map_or("x", |(_, rest)| rest).trim().trim_end_matches('.');
     let number = !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
@@ -112,7 +112,8 @@ fn counts(line: &str) -> bool {
     (!number || status) && !matches!(rest, "none" | "None" | "null" | "no")
 }
 
-/// `ValueError: bad`, `pkg.mod.CustomException`, `java.lang.NullPointerException: …`: a type, then nothing or a message.
+/// Matches `ValueError: bad`, `pkg.mod.CustomException`, `java.lang.NullPointerException: …`: a type, then nothing or a
+/// message.
 fn is_exception(line: &str) -> bool {
     let end = line
         .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.'))
@@ -129,7 +130,8 @@ fn is_exception(line: &str) -> bool {
         && (rest.is_empty() || rest.starts_with(": "))
 }
 
-/// `src/a.c:3:5: error: …`, `a.ts(3,5): error TS2304: …`, `./a.go:3:5: undefined: x`, `a.py:1:1: F401 …` is a lint.
+/// Matches `src/a.c:3:5: error: …`, `a.ts(3,5): error TS2304: …`, `./a.go:3:5: undefined: x`, but not a lint such as
+/// `a.py:1:1: F401 …`.
 fn is_located_error(line: &str) -> bool {
     let prefix = line.split(' ').next().unwrap_or(line);
     let located = prefix.ends_with(':')
@@ -144,24 +146,16 @@ fn is_located_error(line: &str) -> bool {
         .any(|word| rest.starts_with(word))
 }
 
-/// `cat: x: No such file or directory`, `bash: foo: command not found`, `sh: 1: foo: not found`.
+/// Matches `cat: x: No such file or directory`, `bash: foo: command not found`, `sh: 1: foo: not found`.
 fn is_program_complaint(line: &str) -> bool {
+    #[rustfmt::skip]
     let ends = [
-        "No such file or directory",
-        "command not found",
-        ": not found",
-        "Permission denied",
-        "Is a directory",
-        "Not a directory",
-        "Operation not permitted",
-        "Connection refused",
-        "No such process",
-        "file not found",
-        "File exists",
-        "core dumped)",
+        "No such file or directory", "command not found", ": not found", "Permission denied", "Is a directory",
+        "Not a directory", "Operation not permitted", "Connection refused", "No such process", "file not found",
+        "File exists", "core dumped)",
     ];
     if ends.iter().any(|end| line.trim_end_matches('.').ends_with(end)) {
-        // A program names itself first, in one word.
+        // The line starts with the name of the program, a single word.
         return line
             .split(": ")
             .next()
@@ -170,20 +164,10 @@ fn is_program_complaint(line: &str) -> bool {
     }
     let Some((program, rest)) = line.split_once(": ") else { return false };
     let named = !program.is_empty() && program.len() < 60 && !program.contains(' ');
+    #[rustfmt::skip]
     let says = [
-        "syntax error",
-        "can't ",
-        "cannot ",
-        "unrecognized ",
-        "invalid ",
-        "error: ",
-        "unable to ",
-        "line ",
-        "missing ",
-        "unknown ",
-        "illegal ",
-        "fatal",
-        "parse error",
+        "syntax error", "can't ", "cannot ", "unrecognized ", "invalid ", "error: ", "unable to ", "line ",
+        "missing ", "unknown ", "illegal ", "fatal", "parse error",
     ];
     named
         && !program.contains(['/', '"', '\'', '(', '='])
@@ -192,84 +176,38 @@ fn is_program_complaint(line: &str) -> bool {
         && (!rest.starts_with("line ") || ends_with_complaint(rest))
 }
 
-/// A lower-case name such as a program has; `Note:` and `Warning:` are prose.
+/// Matches lower-case program names, but not `Note:` or `Warning:`.
 fn is_program_name(name: &str) -> bool {
     name.bytes().all(|b| {
         b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_' | b'.' | b'+')
     })
 }
 
-/// `bash: line 3: …` complains when what follows does.
+/// Reports whether the message after `line 3: ` is a complaint.
 fn ends_with_complaint(rest: &str) -> bool {
     ["not found", "syntax error", "unexpected", "unbound", "No such", "error"]
         .iter()
         .any(|word| rest.contains(word))
 }
 
-/// How refusals begin.
+/// Prefixes of refusals.
+#[rustfmt::skip]
 const REFUSALS: [&str; 41] = [
-    "Error",
-    "ERROR",
-    "error",
-    "Failed to",
-    "Failed:",
-    "Could not",
-    "Couldn't",
-    "Cannot ",
-    "Can't ",
-    "Unable to",
-    "Invalid ",
-    "Unknown tool",
-    "Unknown action",
-    "Tool not found",
-    "No such ",
-    "Permission denied",
-    "Timed out",
-    "Timeout",
-    "Request failed",
-    "Access denied",
-    "Unauthorized",
-    "Forbidden",
-    "Not found",
-    "404 ",
-    "403 ",
-    "500 ",
-    "401 ",
-    "429 ",
-    "502 ",
-    "503 ",
-    "File not found",
-    "Exception",
-    "Tool execution failed",
-    "Command timed out",
-    "Command failed",
-    "The command timed out",
-    "InputValidationError",
-    "<tool_use_error>",
-    "String to replace not found",
-    "No replacement was performed",
+    "Error", "ERROR", "error", "Failed to", "Failed:", "Could not", "Couldn't", "Cannot ", "Can't ",
+    "Unable to", "Invalid ", "Unknown tool", "Unknown action", "Tool not found", "No such ",
+    "Permission denied", "Timed out", "Timeout", "Request failed", "Access denied", "Unauthorized", "Forbidden",
+    "Not found", "404 ", "403 ", "500 ", "401 ", "429 ", "502 ", "503 ", "File not found", "Exception",
+    "Tool execution failed", "Command timed out", "Command failed", "The command timed out",
+    "InputValidationError", "<tool_use_error>", "String to replace not found", "No replacement was performed",
     "Input validation error",
 ];
 
-/// The first bytes of those.
-const BEGINS_A_REFUSAL: [bool; 256] = {
-    let mut begins = [false; 256];
-    let mut at = 0;
-    while at < REFUSALS.len() {
-        begins[REFUSALS[at].as_bytes()[0] as usize] = true;
-        at += 1;
-    }
-    begins
-};
-
-/// A whole answer that begins like a refusal. Meant for the first line of a short answer of a tool.
+/// Reports whether a line starts like a refusal. For the first line of a short output of a tool.
 pub(super) fn is_refusal(line: &str) -> bool {
     let line = bare(line).trim_start_matches(['[', '(', '*', '❌', ' ']);
-    // The cheap look first: most lines do not even begin with such a letter.
-    let first = line.as_bytes().first().filter(|first| BEGINS_A_REFUSAL[usize::from(**first)]);
-    let start = first.and_then(|_| REFUSALS.iter().find(|start| line.starts_with(**start)));
+    let start = REFUSALS.iter().find(|start| line.starts_with(**start));
     let Some(start) = start else { return is_denial(line) };
-    // `Errors found: 0` and `error_count = 0` are reports of success, `Error handling` a heading.
+    // `Errors found: 0` and `error_count = 0` report success, `Error handling` is a heading.
     let rest = &line[start.len()..];
     match *start {
         "Error" | "ERROR" | "error" | "Exception" | "Timeout" | "Not found" => {
@@ -281,15 +219,11 @@ pub(super) fn is_refusal(line: &str) -> bool {
     }
 }
 
-/// One sentence that something is not there: `User not found.`, `Tool x does not exist`.
+/// Matches a sentence that reports something as missing: `User not found.`, `Tool x does not exist`.
 fn is_denial(line: &str) -> bool {
+    #[rustfmt::skip]
     let ends = [
-        "not found",
-        "does not exist",
-        "is not available",
-        "is not a valid tool",
-        "is not allowed",
-        "timed out",
+        "not found", "does not exist", "is not available", "is not a valid tool", "is not allowed", "timed out",
     ];
     line.len() < 160 && ends.iter().any(|end| line.trim_end_matches(['.', '!', '"']).ends_with(end))
 }
@@ -310,7 +244,7 @@ fn is_error_verb(rest: &str) -> bool {
     .any(|verb| rest.starts_with(verb))
 }
 
-/// The exit code that the answer states, at its beginning or at its end.
+/// Returns the exit code stated at the start or the end of the output.
 pub(super) fn exit_code(text: &str) -> Option<i32> {
     let prefix = &text[..text.floor_char_boundary(400)];
     let suffix = &text[text.ceil_char_boundary(text.len().saturating_sub(600))..];
@@ -318,61 +252,49 @@ pub(super) fn exit_code(text: &str) -> Option<i32> {
     from_head.or_else(|| suffix.lines().rev().take(6).find_map(line_exit_code))
 }
 
-/// `<returncode>1</returncode>`, `Exit code: 2`, `exitcode: 1 (execution failed)`, `"exit_code": 1`,
-/// `[The command completed with exit code 0.]`, `Process exited with code 3`.
+/// Parses `<returncode>1</returncode>`, `Exit code: 2`, `exitcode: 1 (execution failed)`, `"exit_code": 1`, `[The
+/// command completed with exit code 0.]`, `Process exited with code 3`.
 fn line_exit_code(line: &str) -> Option<i32> {
+    #[rustfmt::skip]
     const NAMES: [&str; 8] = [
-        "returncode",
-        "return code",
-        "exit code",
-        "exitcode",
-        "exit_code",
-        "exit status",
-        "exited with code",
+        "returncode", "return code", "exit code", "exitcode", "exit_code", "exit status", "exited with code",
         "return_code",
     ];
     if !has_code_word(line.as_bytes()) {
         return None;
     }
-    let folded = line[..line.floor_char_boundary(400)].to_ascii_lowercase();
-    let (at, name) = NAMES.iter().find_map(|name| folded.find(name).map(|at| (at, *name)))?;
+    let lowercased = line[..line.floor_char_boundary(400)].to_ascii_lowercase();
+    let (at, name) = NAMES.iter().find_map(|name| lowercased.find(name).map(|at| (at, *name)))?;
     let before =
-        folded[..at].trim_start_matches(['[', '<', '(', '"', '\'', '{', ' ', '*', '-', '_']);
+        lowercased[..at].trim_start_matches(['[', '<', '(', '"', '\'', '{', ' ', '*', '-', '_']);
+    #[rustfmt::skip]
     let said = [
-        "command",
-        "process",
-        "program",
-        "execution",
-        "finished",
-        "completed",
-        "exited",
-        "failed",
-        "script",
+        "command", "process", "program", "execution", "finished", "completed", "exited", "failed", "script",
         "\"",
     ];
     if !before.is_empty() && (before.len() > 120 || !said.iter().any(|word| before.contains(word)))
     {
         return None;
     }
-    // `exit_code=1` on a line of its own is a line of a program.
-    if before.is_empty() && folded[at + name.len()..].starts_with('=') {
+    // `exit_code=1` on its own line is source code.
+    if before.is_empty() && lowercased[at + name.len()..].starts_with('=') {
         return None;
     }
     let rest =
-        folded[at + name.len()..].trim_start_matches(['"', '\'', ':', '=', '>', ' ', '*', '`']);
+        lowercased[at + name.len()..].trim_start_matches(['"', '\'', ':', '=', '>', ' ', '*', '`']);
     let rest = rest.strip_prefix("is ").unwrap_or(rest);
     let digits = rest.strip_prefix('-').unwrap_or(rest);
     let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
     let code: i32 = digits.get(..end)?.parse().ok()?;
-    // A name such as `exit_code=1;` in a program has something behind it; a statement ends.
+    // In source code such as `exit_code=1;` more text follows; a statement of the exit code ends here.
     let after = digits[end..].trim_start_matches(['.', '"', '\'', '`', '*', ' ']);
     let ends = after.is_empty() || after.starts_with([']', ')', '<', ',', '}', '(', ':', '|']);
     ends.then_some(if rest.starts_with('-') { -code } else { code })
 }
 
-/// Any of the words that a statement of the exit code has, before the costly look.
+/// Prefilter: reports whether the line contains "exit" or "turn", one of which every name has.
 fn has_code_word(line: &[u8]) -> bool {
-    // This bit makes a capital small, and a letter of nothing else.
+    // Sets the bit that distinguishes lower-case from upper-case letters.
     const SMALL: u32 = u32::from_le_bytes([b' '; 4]);
     const EXIT: u32 = u32::from_le_bytes(*b"exit");
     const TURN: u32 = u32::from_le_bytes(*b"turn");
@@ -384,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_report() {
+    fn error_lines_are_recognised() {
         for (line, want) in [
             ("ValueError: bad value", Some(Report::Exception)),
             ("django.core.exceptions.FieldError: x", Some(Report::Exception)),
@@ -459,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_refuse() {
+    fn refusals_are_recognised() {
         for (line, want) in [
             ("Error: reservation not found", true),
             ("Error executing tool: x", true),

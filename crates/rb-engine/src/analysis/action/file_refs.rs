@@ -1,6 +1,6 @@
-//! The files a step names, and which lines of them.
+//! Files that a step reads or writes, and line ranges in them.
 
-/// Lines of a file, counted from 1, both ends included.
+/// A line range, counted from 1, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Lines {
     /// The first line.
@@ -10,23 +10,23 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Both ranges have a line in common.
+    /// Reports whether both ranges have a line in common.
     pub fn overlaps(self, other: Self) -> bool {
         self.from <= other.to && other.from <= self.to
     }
 }
 
-/// A file (or folder, or page) that a step reads or writes.
+/// A file, folder or page that a step reads or writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRef {
-    /// The path after `normalise`: no `./`, no `..` where it can be resolved, no doubled slashes.
+    /// The path after `normalise`.
     pub path: String,
-    /// The part that is read, where the call says so.
+    /// The lines that are read, if known.
     pub lines: Option<Lines>,
 }
 
 impl FileRef {
-    /// The same file, when one of the two may be written from the root and the other from where the agent stands.
+    /// Reports whether both paths may name the same file: one may be absolute and the other relative.
     pub fn is_same_file(&self, other: &Self) -> bool {
         let (long, short) =
             if self.path.len() >= other.path.len() { (self, other) } else { (other, self) };
@@ -39,7 +39,7 @@ impl FileRef {
                     .is_some_and(|rest| rest.ends_with('/')))
     }
 
-    /// The file lies in a folder for temporary files, so nobody will miss it.
+    /// Reports whether the file is in a folder for temporary files.
     pub fn is_temporary(&self) -> bool {
         ["/tmp/", "/var/tmp/", "/private/tmp/", "/dev/"]
             .iter()
@@ -47,10 +47,10 @@ impl FileRef {
     }
 }
 
-/// Longer paths are cut: nothing that long is a path.
+/// Maximum length of a path.
 const PATH_BYTES_MAX: usize = 240;
 
-/// A path as it is compared: seen from `base` when it is relative and `base` is known.
+/// Normalises a path: resolves it against `base` if it is relative, and removes `./`, `..` and doubled slashes.
 pub(super) fn normalise(base: &str, raw: &str) -> String {
     let raw = crate::analysis::text::prefix(raw.trim(), PATH_BYTES_MAX);
     if raw.contains("://") {
@@ -86,9 +86,9 @@ pub(super) fn normalise(base: &str, raw: &str) -> String {
     path
 }
 
-/// A word that names a file: it has a slash, or ends like a file name.
+/// Reports whether a word is a path: it contains a slash or ends like a file name.
 pub(super) fn looks_like_path(word: &str) -> bool {
-    // Most words are no more than that, so this comes first.
+    // Most words have neither, so this check is first.
     if !word.contains('/') && !has_extension(word) {
         return false;
     }
@@ -116,7 +116,7 @@ pub(super) fn looks_like_path(word: &str) -> bool {
     !word.bytes().any(is_foreign)
 }
 
-/// `name.ext` with a short extension that has a letter.
+/// Matches `name.ext` with a short extension that contains a letter.
 pub(super) fn has_extension(word: &str) -> bool {
     let Some((stem, extension)) = word.rsplit_once('.') else { return false };
     !stem.is_empty()
@@ -126,7 +126,7 @@ pub(super) fn has_extension(word: &str) -> bool {
         && !stem.ends_with('.')
 }
 
-/// The file is named like a test, by the habits of the common languages.
+/// Reports whether a file is named like a test in one of the common languages.
 pub(super) fn is_test_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let stem = name.split('.').next().unwrap_or(name);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn one_file_under_two_names() {
+    fn absolute_and_relative_paths_may_be_the_same_file() {
         let file = |path: &str| FileRef { path: path.to_owned(), lines: None };
         assert!(file("/repo/src/a.py").is_same_file(&file("src/a.py")));
         assert!(file("a.py").is_same_file(&file("/repo/src/a.py")));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_a_file() {
+    fn paths_and_test_files_are_recognised() {
         for (word, path, test) in [
             ("src/a.rs", true, false),
             ("a.py", true, false),

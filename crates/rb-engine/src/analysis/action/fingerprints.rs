@@ -1,4 +1,4 @@
-//! Fingerprints of an act: exactly this, this but for decoration, about this.
+//! Fingerprints of an action at three levels of precision.
 
 use std::fmt::Write as _;
 
@@ -9,52 +9,26 @@ use super::normalize::{Level, strip_into};
 use crate::analysis::text;
 use crate::step::Action;
 
-/// Arguments in which agents explain themselves.
+/// Arguments with an explanation by the agent.
+#[rustfmt::skip]
 const EXPLANATIONS: [&str; 16] = [
-    "description",
-    "explanation",
-    "thought",
-    "thoughts",
-    "reason",
-    "reasoning",
-    "rationale",
-    "justification",
-    "why",
-    "intent",
-    "purpose",
-    "comment",
-    "note",
-    "security_risk",
-    "toolsummary",
-    "instructions",
+    "description", "explanation", "thought", "thoughts", "reason", "reasoning", "rationale", "justification",
+    "why", "intent", "purpose", "comment", "note", "security_risk", "toolsummary", "instructions",
 ];
-/// Arguments that differ from call to call and mean nothing.
+/// Arguments that differ in every call and carry no meaning.
+#[rustfmt::skip]
 const VOLATILE: [&str; 10] = [
-    "tool_call_id",
-    "call_id",
-    "request_id",
-    "trace_id",
-    "span_id",
-    "timestamp",
-    "nonce",
-    "idempotency_key",
-    "correlation_id",
-    "message_id",
+    "tool_call_id", "call_id", "request_id", "trace_id", "span_id", "timestamp", "nonce", "idempotency_key",
+    "correlation_id", "message_id",
 ];
-/// Arguments that limit a call without changing what it is about.
+/// Arguments that limit a call without changing its purpose.
+#[rustfmt::skip]
 const LIMITS: [&str; 9] = [
-    "timeout",
-    "timeout_ms",
-    "timeout_seconds",
-    "yield_time_ms",
-    "max_output_tokens",
-    "max_tokens",
-    "run_in_background",
-    "is_background",
-    "requires_approval",
+    "timeout", "timeout_ms", "timeout_seconds", "yield_time_ms", "max_output_tokens", "max_tokens",
+    "run_in_background", "is_background", "requires_approval",
 ];
 
-/// The three fingerprints.
+/// The fingerprints of an action; see `ActionSummary`.
 pub(super) struct Keys {
     pub(super) exact: u64,
     pub(super) loose: u64,
@@ -65,7 +39,7 @@ pub(super) fn of(
     action: &Action<'_>,
     args: &Args<'_>,
     kind: Kind,
-    parts: &Effects,
+    effects: &Effects,
     scratch: &mut String,
 ) -> Keys {
     let tool = action.tool;
@@ -82,23 +56,23 @@ pub(super) fn of(
     let exact = text::fingerprint(scratch);
 
     scratch.truncate(after_tool);
-    if parts.canon.is_empty() {
+    if effects.canonical.is_empty() {
         let skip = |key: &str| {
             is_one_of(key, &VOLATILE) || is_one_of(key, &EXPLANATIONS) || is_one_of(key, &LIMITS)
         };
         args.canonical_into(scratch, Level::Spacing, skip);
     } else {
-        // The folder counts where paths are relative to it.
-        scratch.push_str(&parts.base);
+        // Relative paths depend on the folder.
+        scratch.push_str(&effects.base);
         scratch.push(';');
-        strip_into(scratch, &parts.canon, Level::Spacing);
+        strip_into(scratch, &effects.canonical, Level::Spacing);
     }
     let loose = text::fingerprint(scratch);
-    Keys { exact, loose, target: target(kind, parts, scratch).unwrap_or(loose) }
+    Keys { exact, loose, target: target(kind, effects, scratch).unwrap_or(loose) }
 }
 
-/// What the act is about; `None` when it names nothing.
-fn target(kind: Kind, parts: &Effects, scratch: &mut String) -> Option<u64> {
+/// Fingerprint of the kind and the files, query and test targets; `None` if there are none of these.
+fn target(kind: Kind, effects: &Effects, scratch: &mut String) -> Option<u64> {
     scratch.clear();
     let _ = write!(scratch, "{kind:?}");
     let before = scratch.len();
@@ -106,15 +80,18 @@ fn target(kind: Kind, parts: &Effects, scratch: &mut String) -> Option<u64> {
         scratch.push(sort);
         strip_into(scratch, name, Level::Spacing);
     };
-    let files =
-        if kind == Kind::Edit && !parts.writes.is_empty() { &parts.writes } else { &parts.reads };
+    let files = if kind == Kind::Edit && !effects.writes.is_empty() {
+        &effects.writes
+    } else {
+        &effects.reads
+    };
     for file in files {
         add('\u{1d}', &file.path);
     }
-    if let Some(query) = &parts.query {
+    if let Some(query) = &effects.query {
         add('\u{1e}', query);
     }
-    for target in &parts.targets {
+    for target in &effects.targets {
         add('\u{1f}', target);
     }
     if scratch.len() == before {

@@ -1,16 +1,17 @@
-//! Understanding a step: what kind of act it is, what it touches, and how it came out.
+//! Classifies the action of a step: kind, files, outcome.
 //!
-//! Monitors that reason about meaning all need the same answers: did the agent edit, test, or only look?
-//! Which file, which lines, which question? Is this the same act as before in other words? Did it fail, and with
-//! the same error? They are given here, once per step, also when everything hides inside one `bash` tool.
+//! The monitors ask the same questions: does the step edit, test or only read? Which file, lines or query? Does it
+//! repeat an earlier action in other words? Did it fail with the same error? They are answered once per step, also if
+//! everything is inside a single `bash` tool.
 //!
-//! A compound command has several parts. The kind of the act is that of its most consequential part
-//! (`Kind::BY_PRIORITY`); the flags tell about the others, so `sed -i … && pytest` is an edit that also tests.
+//! A compound command has several parts. The kind of the action is that of its most consequential part
+//! ([`Kind::BY_PRIORITY`]). The flags cover the other parts, so `sed -i … && pytest` is an edit that also tests.
 //!
-//! **Limits.** Every list has at most sixteen entries, every text a maximal length; the time is linear in the step.
+//! **Limits.** Every list has at most sixteen entries and every text a maximum length. The time is linear in the size
+//! of the step.
 //!
-//! **Blind spots.** Variables of the shell are not followed; code is read by its calls, not by its flow; an unknown
-//! tool is judged by its name.
+//! **Blind spots.** Shell variables are not expanded, code is analysed by its calls only, and an unknown tool is
+//! classified by its name.
 
 mod args;
 mod code;
@@ -39,40 +40,41 @@ pub use tools::{ToolPolicies, ToolPolicy};
 use crate::step::Step;
 use args::Args;
 use effects::Effects;
+use fingerprints::Keys;
 use outcome::Source;
 use tools::ToolKind;
 
-/// Arguments are read this far; what follows counts only in the exact key.
+/// Bytes of the argument that are analysed. The rest affects only the exact fingerprint.
 const INPUT_BYTES_MAX: usize = 64 * 1024;
 
-/// What kind of act a step is.
+/// Kind of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// Hands in the work, or gives the final answer.
+    /// Submits the work or gives the final answer.
     Finish,
     /// Changes files.
     Edit,
-    /// Changes something else than files: books, cancels, sends, posts.
+    /// Changes something other than files: books, cancels, sends, posts.
     Change,
     /// Runs tests.
     Test,
-    /// Runs something else, or does what we do not know.
+    /// Runs something else, or something unknown.
     Run,
-    /// Looks for something.
+    /// Searches.
     Search,
-    /// Looks at something.
+    /// Reads.
     Read,
-    /// Waits, or asks how far something is.
+    /// Waits or asks for progress.
     Poll,
-    /// Thinks or plans by means of a tool.
+    /// Thinks or plans with a tool.
     Think,
-    /// Speaks; no tool, or one that only speaks.
+    /// Sends a message: no tool, or a tool that only sends text.
     Message,
 }
 
 impl Kind {
-    /// Which part of a compound act decides: what cannot be undone first, then what changes the work, then what
-    /// tells about the work, then what only looks.
+    /// Order in which the parts of a compound action determine its kind: first what cannot be undone, then changes,
+    /// then checks, then reads.
     pub const BY_PRIORITY: [Self; 10] = [
         Self::Finish,
         Self::Edit,
@@ -86,157 +88,162 @@ impl Kind {
         Self::Message,
     ];
 
-    /// The act only looks: it cannot have changed anything.
+    /// Reports whether the action cannot have changed anything.
     pub fn is_look(self) -> bool {
         matches!(self, Self::Search | Self::Read | Self::Poll)
     }
 
-    /// The act changes something, in files or elsewhere.
+    /// Reports whether the action changes files or something else.
     pub fn is_effect(self) -> bool {
         matches!(self, Self::Edit | Self::Change)
     }
 }
 
-/// A step, understood.
+/// The analysed action of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "independent facts about one act, each asked for by name"
 )]
 pub struct ActionSummary {
-    /// What decides about the act.
+    /// The kind of the most consequential part.
     pub kind: Kind,
-    /// Some part of it changes files.
+    /// A part changes files.
     pub edits: bool,
-    /// Some part of it runs tests.
+    /// A part runs tests.
     pub tests: bool,
-    /// Some part of it shows whether the work is right: tests, builds, lints, runs a program, looks at a diff, or reads
-    /// again what it has just written.
+    /// A part shows whether the work is correct: it tests, builds, lints, runs a program, shows a diff, or reads a file
+    /// that it has just written.
     pub verifies: bool,
-    /// Takes back earlier work (`git checkout -- f`, `git stash`, `undo_edit`).
+    /// Reverts earlier work (`git checkout -- f`, `git stash`, `undo_edit`).
     pub reverts: bool,
-    /// Calling it again and again is how it is used: a wait, or a tool the host calls so.
+    /// Repeated calls are normal: a wait, or a tool that the host declares as polling.
     pub poll: bool,
-    /// The host says that the same call may answer differently each time.
+    /// The host declares that the same call may return different results.
     pub stateful: bool,
-    /// Files it reads, with the lines where they are known; also folders and pages.
+    /// Files that it reads, with line ranges if known; also folders and pages.
     pub reads: Vec<FileRef>,
-    /// Files it writes.
+    /// Files that it writes.
     pub writes: Vec<FileRef>,
-    /// Files it removes or moves away. Removing alone is no edit: it is mostly tidying up.
+    /// Files that it removes or moves away. Removing alone is not an edit: it is mostly clean-up.
     pub removes: Vec<FileRef>,
-    /// Programs with their sub-commands (`git diff`, `cargo test`).
+    /// Programs with their subcommands (`git diff`, `cargo test`).
     pub commands: Vec<String>,
-    /// Which tests it runs, where it says so.
+    /// Selected tests, if known.
     pub test_targets: Vec<String>,
-    /// What it looks for.
+    /// The search query.
     pub query: Option<String>,
-    /// The exact act: tool and arguments, whatever their order and spacing.
+    /// Fingerprint of tool and arguments, independent of order and spacing.
     pub key: u64,
-    /// The act without explanations, decoration (`cd`, `echo`, comments) and limits of time or output.
+    /// Fingerprint without explanations, decoration (`cd`, `echo`, comments) and limits on time or output.
     pub loose_key: u64,
-    /// What the act is about: its kind and its files, question or targets, whatever else it says.
+    /// Fingerprint of the kind and the files, query or test targets only.
     pub target_key: u64,
-    /// A short text that says what the act is about, for comparing meanings.
+    /// Short description for embedding.
     pub text_for_meaning: String,
-    /// How it came out.
+    /// The outcome of the step.
     pub outcome: Outcome,
 }
 
-/// Understands a step.
-pub fn understand(step: &Step<'_>, policies: &ToolPolicies) -> ActionSummary {
+/// Analyses the action of a step.
+pub fn analyse(step: &Step<'_>, policies: &ToolPolicies) -> ActionSummary {
     let mut scratch = String::new();
-    let Some(action) = step.action else { return spoken(step, &mut scratch) };
+    let Some(action) = step.action else { return message_only(step, &mut scratch) };
     let policy = policies.of(action.tool);
     let input = action.input.text();
     let read = &input[..input.floor_char_boundary(INPUT_BYTES_MAX)];
     let args = Args::read(read);
-    let mut parts = Effects::default();
-    let manner = tools::manner(action.tool);
-    take_apart(manner, &args, &mut parts);
+    let mut effects = Effects::default();
+    let tool_kind = tools::kind_of(action.tool);
+    collect_effects(tool_kind, &args, &mut effects);
 
-    let kind = policy.kind.or_else(|| parts.primary()).unwrap_or(Kind::Run);
+    let kind = policy.kind.or_else(|| effects.primary()).unwrap_or(Kind::Run);
     if let Some(kind) = policy.kind {
-        parts.note(kind);
+        effects.add_kind(kind);
     }
-    let keys = fingerprints::of(&action, &args, kind, &parts, &mut scratch);
+    let keys = fingerprints::of(&action, &args, kind, &effects, &mut scratch);
     let source = Source {
-        prints: matches!(manner, ToolKind::Shell | ToolKind::Code),
-        compares: parts
+        is_printed: matches!(tool_kind, ToolKind::Shell | ToolKind::Code),
+        compares: effects
             .commands
             .iter()
             .any(|name| matches!(name.as_str(), "diff" | "cmp" | "git diff")),
     };
     let outcome = Outcome::of(step, kind, source, &mut scratch);
+    let text_for_meaning = describe::meaning(&action, &args, kind, &effects);
     ActionSummary {
-        kind,
-        edits: parts.edits,
-        tests: parts.tests,
-        verifies: parts.verifies,
-        reverts: parts.reverts,
-        poll: policy.poll || kind == Kind::Poll || parts.waits,
+        poll: policy.poll || kind == Kind::Poll || effects.polls,
         stateful: policy.stateful,
-        text_for_meaning: describe::meaning(&action, &args, kind, &parts),
-        key: keys.exact,
-        loose_key: keys.loose,
-        target_key: keys.target,
-        reads: parts.reads,
-        writes: parts.writes,
-        removes: parts.removes,
-        commands: parts.commands,
-        test_targets: parts.targets,
-        query: parts.query,
-        outcome,
+        text_for_meaning,
+        ..ActionSummary::new(kind, effects, &keys, outcome)
     }
 }
 
-fn take_apart(manner: ToolKind, args: &Args<'_>, parts: &mut Effects) {
-    match manner {
+impl ActionSummary {
+    fn new(kind: Kind, effects: Effects, keys: &Keys, outcome: Outcome) -> Self {
+        Self {
+            kind,
+            edits: effects.edits,
+            tests: effects.tests,
+            verifies: effects.verifies,
+            reverts: effects.reverts,
+            poll: false,
+            stateful: false,
+            reads: effects.reads,
+            writes: effects.writes,
+            removes: effects.removes,
+            commands: effects.commands,
+            test_targets: effects.targets,
+            query: effects.query,
+            key: keys.exact,
+            loose_key: keys.loose,
+            target_key: keys.target,
+            text_for_meaning: String::new(),
+            outcome,
+        }
+    }
+}
+
+fn collect_effects(tool_kind: ToolKind, args: &Args<'_>, effects: &mut Effects) {
+    match tool_kind {
         ToolKind::Shell => {
-            let (line, waits) = command_line(args);
-            command::walk(&line, parts, 0);
-            if waits {
-                parts.note(Kind::Poll);
+            let (line, polls) = command_line(args);
+            command::walk(&line, effects, 0);
+            if polls {
+                effects.add_kind(Kind::Poll);
             }
         }
         ToolKind::Code => {
             let given =
                 args.get(&["code", "python_code", "script", "source", "input", "query", "command"]);
             let text = given.or_else(|| args.plain()).unwrap_or("");
-            code::walk(text, parts, 0);
+            code::walk(text, effects, 0);
         }
-        ToolKind::Editor => structured_tools::editor(args, parts),
+        ToolKind::Editor => structured_tools::editor(args, effects),
         ToolKind::Patch => {
             let given = args.get(&["input", "patch", "diff", "command[1]", "content"]);
-            patch::walk(given.or_else(|| args.plain()).unwrap_or(""), parts);
+            patch::walk(given.or_else(|| args.plain()).unwrap_or(""), effects);
         }
         ToolKind::Sql => {
             let given = args.get(&["sql", "query", "statement", "command"]);
             let statement = given.or_else(|| args.plain()).unwrap_or("");
-            parts.note(tools::sql_kind(statement));
-            parts.ask(statement);
+            effects.add_kind(tools::sql_kind(statement));
+            effects.add_query(statement);
         }
-        ToolKind::Plain(kind) => structured_tools::walk(args, kind, parts),
+        ToolKind::Plain(kind) => structured_tools::walk(args, kind, effects),
     }
 }
 
-/// The command line of a shell tool, and whether it is empty, which asks a running command for more.
+/// Returns the command line of a shell tool, and whether it is empty. An empty one polls a running command.
 fn command_line<'s>(args: &'s Args<'_>) -> (std::borrow::Cow<'s, str>, bool) {
+    #[rustfmt::skip]
     const NAMES: [&str; 9] = [
-        "command",
-        "commands",
-        "cmd",
-        "script",
-        "bash_command",
-        "shell_command",
-        "code",
-        "input",
-        "keystrokes",
+        "command", "commands", "cmd", "script", "bash_command", "shell_command", "code", "input", "keystrokes",
     ];
     if let Some(line) = args.get(&NAMES).or_else(|| args.plain()) {
         return (line.into(), false);
     }
-    // `["bash", "-lc", "…"]`: the words of one command, the last of which may be a whole script.
+    // `["bash", "-lc", "…"]`: the words of one command, of which the last may be a script.
     let list = |name: &str| args.all(name).map(str::to_owned).collect::<Vec<String>>();
     let words = NAMES
         .iter()
@@ -256,7 +263,7 @@ fn command_line<'s>(args: &'s Args<'_>) -> (std::borrow::Cow<'s, str>, bool) {
     }
 }
 
-/// Words as one command line, each still one word.
+/// Joins words into a command line, with quotes where necessary.
 fn quoted(words: &[String]) -> String {
     let mut line = String::new();
     for word in words {
@@ -273,29 +280,15 @@ fn quoted(words: &[String]) -> String {
     line
 }
 
-/// A step without a tool: the agent speaks.
-fn spoken(step: &Step<'_>, scratch: &mut String) -> ActionSummary {
-    let said = &step.thought[..step.thought.floor_char_boundary(INPUT_BYTES_MAX)];
-    let key = normalize::fingerprint(scratch, said, normalize::Level::Spacing);
+/// Analyses a step without a tool call.
+fn message_only(step: &Step<'_>, scratch: &mut String) -> ActionSummary {
+    let text = &step.thought[..step.thought.floor_char_boundary(INPUT_BYTES_MAX)];
+    let key = normalize::fingerprint(scratch, text, normalize::Level::Spacing);
+    let keys = Keys { exact: key, loose: key, target: key };
+    let outcome = Outcome::of(step, Kind::Message, Source::default(), scratch);
     ActionSummary {
-        kind: Kind::Message,
-        edits: false,
-        tests: false,
-        verifies: false,
-        reverts: false,
-        poll: false,
-        stateful: false,
-        reads: Vec::new(),
-        writes: Vec::new(),
-        removes: Vec::new(),
-        commands: Vec::new(),
-        test_targets: Vec::new(),
-        query: None,
-        key,
-        loose_key: key,
-        target_key: key,
-        text_for_meaning: describe::short(said),
-        outcome: Outcome::of(step, Kind::Message, Source::default(), scratch),
+        text_for_meaning: describe::short(text),
+        ..ActionSummary::new(Kind::Message, Effects::default(), &keys, outcome)
     }
 }
 

@@ -1,41 +1,40 @@
-//! What changes from one call to the next without meaning anything: ids, addresses, times, temporary paths.
+//! Removes text that differs from call to call without meaning anything: ids, addresses, times, temporary paths.
 //!
-//! One pass over the text, no pattern engine. How much is taken away depends on the [`Level`]: a date
-//! in a request is what was asked for, the same date in a log line is noise. So requests lose
-//! nothing but colour codes and spacing, answers lose what a clock or an allocator put there, and
-//! error messages lose every number.
+//! One pass over the text. The [`Level`] determines what is removed: a date in a request is an argument, the same date
+//! in a log line is noise. So requests lose only colour codes and spacing, outputs also clock times and addresses, and
+//! error messages also numbers.
 
 use crate::analysis::text;
 
-/// How much is taken away.
+/// Amount of text that is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
-    /// Colour codes, blanks inside lines, blank lines. Indentation stays: for an edit it is content.
+    /// Colour codes, spaces inside lines, blank lines. Indentation remains, because it is content of an edit.
     Lines,
     /// Colour codes and all spacing.
     Spacing,
-    /// Also ids, addresses, clock times, durations, process numbers, ports and temporary paths.
+    /// Also ids, addresses, clock times, durations, process ids, ports and temporary paths.
     Answer,
     /// Also every number.
     Error,
-    /// Also quoted values: what remains is the sort of error.
+    /// Also quoted values; the type of error remains.
     Class,
 }
 
-/// Fingerprints `text` after stripping it; `scratch` is overwritten.
+/// Returns the fingerprint of the stripped text. `scratch` is overwritten.
 pub(super) fn fingerprint(scratch: &mut String, text: &str, level: Level) -> u64 {
     scratch.clear();
     strip_into(scratch, text, level);
     text::fingerprint(scratch)
 }
 
-/// Appends `text` to `out` without its volatile parts.
+/// Appends the stripped text to `out`.
 pub(super) fn strip_into(out: &mut String, text: &str, level: Level) {
     out.reserve(text.len());
     Strip { text, bytes: text.as_bytes(), at: 0, out, level, copy_from: 0 }.run();
 }
 
-/// What lies between the last thing written and the next.
+/// White space between the last output and the next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Gap {
     Start,
@@ -50,18 +49,16 @@ struct Strip<'t, 'o> {
     at: usize,
     out: &'o mut String,
     level: Level,
-    /// Where the text begins that is to be copied as it is.
+    /// Start of the text that has not been copied yet.
     copy_from: usize,
 }
 
 impl<'t> Strip<'t, '_> {
     fn run(&mut self) {
         self.spacing(Gap::Start);
-        // Letters and most marks are passed over: everything volatile has a digit in it.
-        while let Some(ahead) = self
-            .bytes
-            .get(self.at..)
-            .and_then(|rest| rest.iter().position(|b| STOP[usize::from(*b)]))
+        // Everything volatile starts with one of these bytes or contains a digit.
+        while let Some(ahead) =
+            self.bytes.get(self.at..).and_then(|rest| rest.iter().position(|b| may_replace(*b)))
         {
             self.at += ahead;
             let byte = self.bytes.get(self.at).copied().unwrap_or(0);
@@ -70,7 +67,7 @@ impl<'t> Strip<'t, '_> {
             } else if byte > b' ' {
                 self.mark(byte);
             } else if byte == b' ' && self.bytes.get(self.at + 1).is_some_and(|next| *next > b' ') {
-                self.at += 1; // One blank between two words is copied with them.
+                self.at += 1; // A single space between two words is copied with them.
             } else {
                 self.spacing(Gap::None);
             }
@@ -78,13 +75,13 @@ impl<'t> Strip<'t, '_> {
         self.copy_up_to(self.bytes.len());
     }
 
-    /// Copies what has been passed over, so that something else can take the place of what follows.
+    /// Copies the text up to `end`.
     fn copy_up_to(&mut self, end: usize) {
         self.out.push_str(self.slice(self.copy_from, end));
         self.copy_from = end;
     }
 
-    /// Reads blanks, line ends and colour codes, and writes what stands for them.
+    /// Replaces a run of white space and colour codes.
     fn spacing(&mut self, before: Gap) {
         self.copy_up_to(self.at);
         let mut gap = before;
@@ -103,7 +100,7 @@ impl<'t> Strip<'t, '_> {
                     indent += if byte == b'\t' { 4 } else { 1 };
                     gap = if gap == Gap::None { Gap::Blank } else { gap };
                 }
-                // Other control characters say nothing to anybody.
+                // Other control characters are dropped.
                 0..=b' ' => {}
                 _ => break,
             }
@@ -123,10 +120,10 @@ impl<'t> Strip<'t, '_> {
         }
     }
 
-    /// A word with a digit in it, which is the first one here.
+    /// Handles a word whose first digit is at the current position.
     fn number(&mut self) {
         let passed = self.bytes.get(self.copy_from..self.at).unwrap_or(&[]);
-        let start = self.at - passed.iter().rev().take_while(|b| WORD[usize::from(**b)]).count();
+        let start = self.at - passed.iter().rev().take_while(|b| is_word_byte(**b)).count();
         let end = self.word_end(self.at);
         self.at = end;
         if self.level >= Level::Answer
@@ -139,7 +136,7 @@ impl<'t> Strip<'t, '_> {
         }
     }
 
-    /// A punctuation mark: it may open a temporary path or a quoted value.
+    /// Handles a punctuation mark, which may open a temporary path or a quoted value.
     fn mark(&mut self, byte: u8) {
         let replaced = match byte {
             b'/' if self.level >= Level::Answer => self.temporary_path(),
@@ -157,10 +154,10 @@ impl<'t> Strip<'t, '_> {
 
     fn word_end(&self, start: usize) -> usize {
         let rest = self.bytes.get(start..).unwrap_or(&[]);
-        rest.iter().position(|&b| !WORD[usize::from(b)]).map_or(self.bytes.len(), |n| start + n)
+        rest.iter().position(|&b| !is_word_byte(b)).map_or(self.bytes.len(), |n| start + n)
     }
 
-    /// The end of the volatile text that begins with this word, and what stands in its place.
+    /// Returns the end of the volatile text that starts with this word, and its replacement.
     fn volatile_word(&self, start: usize, end: usize) -> Option<(usize, &'static str)> {
         let word = self.bytes.get(start..end)?;
         let first = *word.first()?;
@@ -195,7 +192,7 @@ impl<'t> Strip<'t, '_> {
         None
     }
 
-    /// `2024-05-01T10:22:33.1Z`, `2024-05-01 10:22`, `10:22:33`.
+    /// Matches `2024-05-01T10:22:33.1Z`, `2024-05-01 10:22`, `10:22:33`.
     fn time_end(&self, start: usize, end: usize) -> Option<usize> {
         let clock = match end - start {
             4 if self.shape(end, b"-dd-dd") => {
@@ -231,7 +228,7 @@ impl<'t> Strip<'t, '_> {
         }
     }
 
-    /// `0.12s`, `12ms`, `1.5 seconds`, `in 3 s`.
+    /// Matches `0.12s`, `12ms`, `1.5 seconds`, `in 3 s`.
     fn duration_end(&self, start: usize) -> Option<usize> {
         let whole = self.digits_end(start);
         let mut at = whole;
@@ -261,12 +258,12 @@ impl<'t> Strip<'t, '_> {
             .then_some(start + 36)
     }
 
-    /// A number straight after a word such as `pid` or `port`, or after `localhost:`.
+    /// Reports whether a number follows a word such as `pid` or `port`, or `localhost:`.
     fn is_process_or_port(&self, start: usize, len: usize) -> bool {
         let before = self.bytes.get(start.saturating_sub(16)..start).unwrap_or(&[]);
-        let gap = before.iter().rev().take_while(|b| !WORD[usize::from(**b)]).count();
+        let gap = before.iter().rev().take_while(|b| !is_word_byte(**b)).count();
         let before = &before[..before.len() - gap];
-        let word = before.iter().rev().take_while(|b| WORD[usize::from(**b)]).count();
+        let word = before.iter().rev().take_while(|b| is_word_byte(**b)).count();
         let (rest, word) = before.split_at(before.len() - word);
         if gap == 0 || gap > 2 || word.is_empty() {
             return false;
@@ -281,7 +278,7 @@ impl<'t> Strip<'t, '_> {
                 && word.iter().all(u8::is_ascii_digit))
     }
 
-    /// `/tmp/tmpab12cd/…`: the random component goes, the rest stays.
+    /// Replaces the random component of a path such as `/tmp/tmpab12cd/…`.
     fn temporary_path(&mut self) -> bool {
         let rest = self.slice(self.at, self.text.len());
         if !rest.starts_with("/tmp/") && !rest.starts_with("/var/") {
@@ -303,10 +300,10 @@ impl<'t> Strip<'t, '_> {
         true
     }
 
-    /// Replaces a quoted value by a mark, if the quote closes on the same line and soon.
+    /// Replaces a quoted value if it is short and ends on the same line.
     fn quoted(&mut self, quote: u8) -> bool {
-        // An apostrophe inside a word opens nothing.
-        if self.at > 0 && self.bytes.get(self.at - 1).is_some_and(|&b| WORD[usize::from(b)]) {
+        // An apostrophe inside a word is not a quote.
+        if self.at > 0 && self.bytes.get(self.at - 1).is_some_and(|&b| is_word_byte(b)) {
             return false;
         }
         let inside = self.bytes.get(self.at + 1..).unwrap_or(&[]);
@@ -327,7 +324,7 @@ impl<'t> Strip<'t, '_> {
         rest.iter().position(|b| !b.is_ascii_digit()).map_or(self.bytes.len(), |n| start + n)
     }
 
-    /// Does the text at `start` have this shape (`d` a digit, `x` a hexadecimal one)?
+    /// Matches the text at `start` with a pattern of `d` (digit), `x` (hexadecimal digit) and literal bytes.
     fn shape(&self, start: usize, shape: &[u8]) -> bool {
         let Some(found) = self.bytes.get(start..start + shape.len()) else { return false };
         found.iter().zip(shape).all(|(byte, want)| match want {
@@ -338,7 +335,7 @@ impl<'t> Strip<'t, '_> {
     }
 }
 
-/// How long the escape sequence is whose ESC came just before `rest`.
+/// Returns the length of an escape sequence; `rest` starts after ESC.
 fn escape_len(rest: &[u8]) -> usize {
     match rest.first() {
         Some(b'[') => {
@@ -347,14 +344,14 @@ fn escape_len(rest: &[u8]) -> usize {
                 if rest.get(n + 1).is_some_and(u8::is_ascii) { n + 2 } else { n + 1 }
             })
         }
-        // Titles end with BEL; a window keeps an unfinished one from swallowing the answer.
+        // Window titles end with BEL. The limit keeps an unterminated one from removing the whole output.
         Some(b']') => rest.iter().take(128).position(|&b| b == 0x07).map_or(1, |n| n + 1),
         Some(b) if b.is_ascii() => 1,
         _ => 0,
     }
 }
 
-/// Text without colour codes; borrowed when there are none.
+/// Returns the text without colour codes, borrowed if there are none.
 pub(super) fn without_escapes(text: &str) -> std::borrow::Cow<'_, str> {
     if !text.as_bytes().contains(&0x1b) {
         return text.into();
@@ -370,34 +367,17 @@ pub(super) fn without_escapes(text: &str) -> std::borrow::Cow<'_, str> {
     plain.into()
 }
 
-/// Bytes of words: letters, digits, the underscore, and everything that is not ASCII.
-const WORD: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0_u8;
-    loop {
-        table[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
-        if byte == u8::MAX {
-            break table;
-        }
-        byte += 1;
-    }
-};
+/// Word bytes: letters, digits, the underscore, and everything that is not ASCII.
+fn is_word_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
+}
 
-/// Bytes at which something may have to be replaced.
-const STOP: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0_u8;
-    loop {
-        table[byte as usize] =
-            byte <= b' ' || byte.is_ascii_digit() || matches!(byte, b'/' | b'\'' | b'"' | b'`');
-        if byte == u8::MAX {
-            break table;
-        }
-        byte += 1;
-    }
-};
+/// Bytes at which text may have to be replaced.
+fn may_replace(byte: u8) -> bool {
+    byte <= b' ' || byte.is_ascii_digit() || matches!(byte, b'/' | b'\'' | b'"' | b'`')
+}
 
-/// A word nobody wrote by hand: a long hexadecimal number, or letters and digits well mixed.
+/// Reports whether a word is random: a long hexadecimal number, or many alternations of letters and digits.
 fn is_random(word: &[u8]) -> bool {
     let digits = word.iter().filter(|b| b.is_ascii_digit()).count();
     if digits == 0 || digits == word.len() {
@@ -428,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_lose_what_a_clock_or_an_allocator_wrote() {
+    fn volatile_text_is_removed_from_outputs() {
         for (text, want) in [
             ("a  b\n\n c ", "a b c"),
             ("<Foo object at 0x7f3a9c01bd>", "<Foo object at <hex>>"),
@@ -459,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn each_level_takes_more() {
+    fn each_level_removes_more() {
         let text = "if x:\n\n    y  = 'a1' # 12";
         assert_eq!(strip(text, Level::Lines), "if x:\n    y = 'a1' # 12");
         assert_eq!(strip(text, Level::Spacing), "if x: y = 'a1' # 12");
@@ -470,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn colour_codes_go() {
+    fn colour_codes_are_removed() {
         assert_eq!(without_escapes("\u{1b}[1;31mE\u{1b}[0m x\u{1b}"), "E x");
         assert_eq!(without_escapes("\u{1b}é"), "é");
     }

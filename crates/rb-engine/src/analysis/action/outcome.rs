@@ -1,8 +1,8 @@
-//! How a step came out: whether it failed and why, what its tests say, and whether the answer is new.
+//! Outcome of a step: failure and its cause, test results, and a fingerprint of the output.
 //!
-//! Evidence is weighed in this order: a test summary, the exit code, then the text. The text is asked
-//! only as far as the act allows: what a file *says* is no failure of reading it, so for reads and
-//! searches only the beginning of a short answer counts.
+//! Evidence is used in this order: test summary, exit code, text. The kind of the action limits the use of the text:
+//! the content of a file is no failure of reading it, so for reads and searches only the start of a short output
+//! counts.
 
 use super::Kind;
 use super::args::Args;
@@ -12,71 +12,71 @@ use super::test_summary::{self, TestResult};
 use crate::analysis::text;
 use crate::step::Step;
 
-/// The text of an answer is looked at this far from either end.
+/// Bytes at the start and the end of an output that are analysed.
 const WINDOW_BYTES: usize = 4 * 1024;
-/// The fingerprint of an answer covers this much from its beginning, and a quarter of it from its end.
+/// Bytes at the start of an output that its fingerprint covers, in addition to a quarter as many at the end.
 const PRINT_BYTES: usize = 48 * 1024;
-/// An answer of a tool that is longer than this is content, not a refusal.
+/// Maximum size of a refusal by a tool; longer outputs are content.
 const REFUSAL_BYTES_MAX: usize = 1_000;
-/// What is kept of the line that names the error.
+/// Maximum length of the stored error line.
 const SIGNATURE_CHARS_MAX: usize = 160;
 
-/// What told us that a step failed.
+/// Evidence of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// The host marked the step.
+    /// The host marked the step as failed.
     Host,
     /// A test summary with failures.
     Tests,
-    /// An exit code other than zero.
+    /// A non-zero exit code.
     ExitCode,
     /// The text reports an error.
     Text,
-    /// The answer is a structure that says so (`"error": …`, `"ok": false`, a status of 400 or more).
+    /// A field of a structured output (`"error": …`, `"ok": false`, a status of 400 or more).
     Structure,
 }
 
-/// How a step came out.
+/// Outcome of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Outcome {
-    /// The step did not do what it was meant to do.
+    /// The step failed.
     pub failed: bool,
-    /// What told us so; `None` when it did not fail.
+    /// The evidence of the failure; `None` if the step did not fail.
     pub why: Option<Why>,
-    /// There is positive evidence of success: exit code zero, or tests that pass.
+    /// There is positive evidence of success: exit code zero, or passing tests.
     pub succeeded: bool,
-    /// The exit code the answer states.
+    /// The exit code that the output states.
     pub exit_code: Option<i32>,
-    /// What the tests say, when a summary was recognised.
+    /// The test results, if a summary was recognised.
     pub tests: Option<TestResult>,
-    /// Fingerprint of the error, its numbers and ids taken away; equal for the same error again.
+    /// Fingerprint of the error without numbers and ids; equal if the same error occurs again.
     pub signature: Option<u64>,
-    /// Fingerprint of the error without its quoted values; equal for the same sort of error about something else.
+    /// Fingerprint of the error without quoted values; equal for the same type of error about something else.
     pub signature_class: Option<u64>,
-    /// The line that names the error, short; empty when there is none.
+    /// The line that names the error, shortened; empty if there is none.
     pub signature_text: String,
-    /// Fingerprint of the answer, its volatile parts taken away; equal when the answer tells nothing new.
+    /// Fingerprint of the output without volatile parts; equal if the output contains nothing new.
     pub result_key: u64,
-    /// Nothing came back.
+    /// The output is empty.
     pub is_empty: bool,
 }
 
-/// Where an answer comes from.
+/// Source of an output.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Source {
-    /// Printed by a program, not written by the tool itself.
-    pub(super) prints: bool,
-    /// Of a command that compares, and exits with 1 when it finds a difference.
+    /// Printed by a program rather than by the tool itself.
+    pub(super) is_printed: bool,
+    /// From a command that compares and exits with 1 if it finds a difference.
     pub(super) compares: bool,
 }
 
 impl Outcome {
-    /// Reads the answer of a step that was an act of `kind`.
+    /// Determines the outcome of a step whose action has this kind.
     pub(super) fn of(step: &Step<'_>, kind: Kind, source: Source, scratch: &mut String) -> Self {
         let answer = step.observation;
-        // Some shells answer with a structure; what was printed stands in one of its values.
+        // Some shells return a structure with the printed text in one of its fields.
         let (printed, stated) =
-            if source.prints { printed_in_structure(answer) } else { (None, None) };
+            if source.is_printed { printed_in_structure(answer) } else { (None, None) };
         let (prefix, suffix) = windows(printed.as_deref().unwrap_or(answer));
         let (prefix, suffix) =
             (normalize::without_escapes(prefix), normalize::without_escapes(suffix));
@@ -88,7 +88,7 @@ impl Outcome {
             !matches!(kind, Kind::Read | Kind::Search | Kind::Message | Kind::Think | Kind::Finish);
         let tests = if runs { test_summary::find(&lines) } else { None };
 
-        // A search that finds nothing exits with 1, as a comparison does that finds something: an answer, not a failure.
+        // Exit code 1 of a search without results or of a comparison with a difference is not a failure.
         let asks = kind == Kind::Search || (source.compares && kind == Kind::Read);
         let complains = || {
             let mut lines = lines.iter();
@@ -113,7 +113,7 @@ impl Outcome {
                 lines: &lines,
                 is_short: answer.len() <= REFUSAL_BYTES_MAX,
             };
-            from_text(kind, source.prints, text, exit_code)
+            from_text(kind, source.is_printed, text, exit_code)
         };
 
         let mut outcome = Self {
@@ -139,7 +139,7 @@ impl Outcome {
     }
 }
 
-/// The beginning and the end of an answer, without a gap or an overlap when it is short.
+/// Returns the start and the end of an output, without a gap or an overlap if it is short.
 fn windows(answer: &str) -> (&str, &str) {
     if answer.len() <= 2 * WINDOW_BYTES {
         return (answer, "");
@@ -162,7 +162,7 @@ fn result_key(answer: &str, scratch: &mut String) -> u64 {
     text::fingerprint(scratch)
 }
 
-/// Lines that hosts put around an answer, and blank ones.
+/// Reports whether a line is blank or was added by a host.
 fn is_wrapper(line: &str) -> bool {
     let line = line.trim_ascii();
     let Some(first) = line.as_bytes().first() else { return true };
@@ -189,14 +189,14 @@ fn is_wrapper(line: &str) -> bool {
     }
 }
 
-/// Words for nothing.
+/// Matches phrases for an empty result.
 fn is_nothing(line: &str) -> bool {
     let starts =
         ["No results", "No Results", "No matches", "No files found", "No output", "No data found"];
     line == "None" || (line.len() < 40 && starts.iter().any(|start| line.starts_with(start)))
 }
 
-/// What a program printed, and its exit code, when the answer is `{"output": …, "exit_code": …}`.
+/// Returns the printed text and the exit code of `{"output": …, "exit_code": …}`.
 fn printed_in_structure(answer: &str) -> (Option<String>, Option<i32>) {
     if !answer.trim_ascii_start().starts_with('{') {
         return (None, None);
@@ -221,18 +221,18 @@ fn printed_in_structure(answer: &str) -> (Option<String>, Option<i32>) {
     (printed, code)
 }
 
-/// The text of an answer, as far as it is looked at.
+/// The analysed text of an output.
 #[derive(Clone, Copy)]
 struct Text<'t> {
     prefix: &'t str,
-    /// Its lines but for those that a host added.
+    /// Lines of `prefix` except those added by a host.
     lines: &'t [&'t str],
-    /// Short enough to be all there is.
+    /// The output is short.
     is_short: bool,
 }
 
-/// What the text says, as far as this kind of act lets it speak.
-fn from_text(kind: Kind, prints: bool, text: Text<'_>, exit_code: Option<i32>) -> Option<Why> {
+/// Returns the evidence in the text, as far as the kind of the action allows.
+fn from_text(kind: Kind, is_printed: bool, text: Text<'_>, exit_code: Option<i32>) -> Option<Why> {
     let first = *text.lines.first()?;
     if matches!(kind, Kind::Message | Kind::Think | Kind::Finish) {
         return None;
@@ -243,7 +243,7 @@ fn from_text(kind: Kind, prints: bool, text: Text<'_>, exit_code: Option<i32>) -
         return said.then_some(Why::Structure);
     }
     if matches!(kind, Kind::Read | Kind::Search | Kind::Poll) {
-        // A file may be full of errors; the complaint about the file is all there is.
+        // A file may be full of errors; a complaint about the file is the whole output.
         let complains = exit_code.is_none()
             && text.is_short
             && text.lines.len() <= 4
@@ -251,14 +251,14 @@ fn from_text(kind: Kind, prints: bool, text: Text<'_>, exit_code: Option<i32>) -
                 || matches!(error_lines::report(first), Some(Report::Program | Report::Exception)));
         return complains.then_some(Why::Text);
     }
-    if !prints && exit_code.is_none() && text.is_short && error_lines::is_refusal(first) {
+    if !is_printed && exit_code.is_none() && text.is_short && error_lines::is_refusal(first) {
         return Some(Why::Text);
     }
     program_fails(kind, text.lines, exit_code == Some(0)).then_some(Why::Text)
 }
 
-/// A program reports an error. After exit code zero a later command may have gone well after one that broke off: then only
-/// a traceback that ends the answer counts, and what a compiler found.
+/// Reports whether a program failed. With exit code zero, a later command may have succeeded after one that failed;
+/// then only a traceback at the end and compiler errors count.
 fn program_fails(kind: Kind, lines: &[&str], went_well: bool) -> bool {
     let mut traceback = false;
     for (index, line) in lines.iter().enumerate() {
@@ -270,7 +270,7 @@ fn program_fails(kind: Kind, lines: &[&str], went_well: bool) -> bool {
             }
             Report::Compiler => !went_well || matches!(kind, Kind::Test | Kind::Run),
             Report::Test => !went_well,
-            // Programs print such lines also while they do what they should: the edge of the answer counts.
+            // Successful programs print such lines too: only the first and the last lines count.
             Report::Program => !went_well && (index == 0 || index + 3 >= lines.len()),
         };
         if counts {
@@ -284,7 +284,7 @@ fn program_fails(kind: Kind, lines: &[&str], went_well: bool) -> bool {
     traceback && ends()
 }
 
-/// What a structured answer says about its own success, if it says anything.
+/// Returns the failure status in a structured output, if it has one.
 fn structure_fails(prefix: &str) -> Option<bool> {
     let start = prefix.find('{')?;
     let args = Args::read(&prefix[start..]);
@@ -318,7 +318,7 @@ fn is_http_error(value: &str) -> bool {
     value.len() == 3 && value.starts_with(['4', '5']) && value.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// The line that names the error best.
+/// Returns the line that names the error best.
 fn essential_line<'t>(prefix: &'t str, lines: &[&'t str], runs: bool) -> Option<&'t str> {
     let mut best: Option<(Report, &str)> = None;
     let mut in_traceback = false;
@@ -328,18 +328,19 @@ fn essential_line<'t>(prefix: &'t str, lines: &[&'t str], runs: bool) -> Option<
             continue;
         }
         let mut found = error_lines::report(line);
-        // The first line at the edge after a traceback names the exception, whatever it is called.
+        // The first unindented line after a traceback names the exception.
         if in_traceback && !line.starts_with([' ', '\t']) {
             in_traceback = false;
             found = Some(Report::Exception);
         }
         let Some(found) = found else { continue };
         if line.starts_with("FAIL ") || line.starts_with("Failures:") {
-            continue; // Announces an error and does not name it.
+            continue; // Announces an error without naming it.
         }
         let better = match best {
             None => true,
-            // An exception is raised from the one before it: the last counts. Elsewhere the first caused the rest.
+            // Of several exceptions the last counts: it was raised from the earlier ones. Of other errors the first
+            // counts: it caused the rest.
             Some((Report::Exception, _)) => found == Report::Exception,
             Some((known, _)) => found < known,
         };
@@ -357,13 +358,13 @@ fn essential_line<'t>(prefix: &'t str, lines: &[&'t str], runs: bool) -> Option<
     if let Some(line) = lines.iter().rev().take(8).find(|line| line.starts_with("STDERR:")) {
         return Some(error_lines::bare(line));
     }
-    // Content that was read names no error; a program that broke off may say why in its first line.
+    // Content that was read names no error. A program that failed may give the reason in its first line.
     let first = error_lines::bare(lines.first()?);
     let brief = lines.len() <= 3;
     (runs || brief || error_lines::is_refusal(first)).then_some(first)
 }
 
-/// The value behind `"error":` or `"message":`.
+/// Returns the value of `"error":` or `"message":`.
 fn structure_message(prefix: &str) -> Option<&str> {
     let start = prefix.find(['{'])?;
     ["\"message\"", "\"error\"", "\"detail\""].iter().find_map(|name| {

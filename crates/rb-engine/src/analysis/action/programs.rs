@@ -1,10 +1,10 @@
-//! Programs that build, test, run and keep versions: what each of their sub-commands does.
+//! Effects of programs that build, test, run and manage versions, by subcommand.
 
 use super::Kind;
 use super::command::Reader;
 use super::file_refs::{is_test_file, looks_like_path};
 
-/// Classes a program that is no text tool.
+/// Handles a program that is not a text tool.
 pub(super) fn classify(reader: &mut Reader<'_, '_>, program: &str) {
     match program {
         "git" | "hg" | "jj" | "svn" => git(reader, program),
@@ -19,14 +19,14 @@ pub(super) fn classify(reader: &mut Reader<'_, '_>, program: &str) {
             build_tool(reader, program);
         }
         "coverage" if reader.word(1) == "run" => interpreter(reader, "python", 2),
-        "coverage" => reader.note(program, Kind::Run),
+        "coverage" => reader.add_kind(program, Kind::Run),
         "rustc" | "gcc" | "g++" | "cc" | "clang" | "clang++" | "javac" | "tsc" | "mypy"
         | "pyright" | "ruff" | "flake8" | "pylint" | "pyflakes" | "eslint" | "shellcheck"
         | "rustfmt" | "black" | "isort" | "prettier" | "golint" | "sphinx-build" | "pre-commit"
         | "staticcheck" | "golangci-lint" | "ld" | "bandit" | "yamllint" | "hadolint"
         | "stylelint" => {
-            reader.note(program, Kind::Run);
-            reader.parts.verifies = true;
+            reader.add_kind(program, Kind::Run);
+            reader.effects.verifies = true;
         }
         "pip" | "pip3" | "apt" | "apt-get" | "brew" | "conda" | "mamba" | "gem" | "apk" | "yum"
         | "dnf" | "uv" | "poetry" | "pipenv" => package_manager(reader, program),
@@ -34,11 +34,11 @@ pub(super) fn classify(reader: &mut Reader<'_, '_>, program: &str) {
         | "gcloud" | "az" | "gh" | "heroku" | "helm" | "docker-compose" => control(reader, program),
         "mkdir" | "chmod" | "chown" | "tar" | "zip" | "unzip" | "gzip" | "gunzip" | "kill"
         | "pkill" | "killall" => {
-            reader.note(program, Kind::Run);
+            reader.add_kind(program, Kind::Run);
         }
         "sqlite3" | "psql" | "mysql" | "duckdb" => database(reader, program),
-        "scroll_up" | "scroll_down" | "goto" => reader.note(program, Kind::Read),
-        "edit" | "insert" | "create" | "str_replace_editor" => reader.note(program, Kind::Edit),
+        "scroll_up" | "scroll_down" | "goto" => reader.add_kind(program, Kind::Read),
+        "edit" | "insert" | "create" | "str_replace_editor" => reader.add_kind(program, Kind::Edit),
         _ if is_interpreter(program) => interpreter(reader, program, 1),
         _ => unknown(reader, program),
     }
@@ -68,7 +68,7 @@ fn git(reader: &mut Reader<'_, '_>, program: &str) {
         at += if matches!(reader.word(at), "-C" | "-c") { 2 } else { 1 };
     }
     let sub = reader.word(at);
-    reader.parts.command(program, sub);
+    reader.effects.command(program, sub);
     let paths: Vec<&str> = reader
         .words
         .iter()
@@ -90,34 +90,34 @@ fn git(reader: &mut Reader<'_, '_>, program: &str) {
         "push" => Kind::Change,
         _ => Kind::Run,
     };
-    // `git stash list` and `git apply --check` look and touch nothing.
+    // `git stash list` and `git apply --check` change nothing.
     let looks = (sub == "stash" && matches!(reader.word(at + 1), "list" | "show"))
         || reader.has_option(&["--check", "--dry-run", "--stat"]);
     let kind = if looks && kind == Kind::Edit { Kind::Read } else { kind };
-    reader.parts.note(kind);
+    reader.effects.add_kind(kind);
     if kind == Kind::Edit {
         let undoes = matches!(sub, "checkout" | "restore" | "stash" | "revert" | "reset" | "clean");
-        reader.parts.reverts |= undoes && !matches!(reader.word(at + 1), "pop" | "apply");
+        reader.effects.reverts |= undoes && !matches!(reader.word(at + 1), "pop" | "apply");
         if let Some(body) = reader.simple.heredoc {
-            super::patch::walk(body, reader.parts);
+            super::patch::walk(body, reader.effects);
         }
         for path in &paths {
-            reader.parts.write(path);
+            reader.effects.write(path);
         }
         return;
     }
-    reader.parts.verifies |= sub == "diff";
+    reader.effects.verifies |= sub == "diff";
     if kind == Kind::Search
         && let Some(query) = reader.words.iter().skip(at + 1).find(|word| !word.starts_with('-'))
     {
-        reader.parts.ask(query);
+        reader.effects.add_query(query);
     }
     for path in &paths {
-        reader.parts.read(path, None);
+        reader.effects.read(path, None);
     }
 }
 
-/// `git checkout -- f` and `git checkout f.py` take a file back; `git checkout branch` moves.
+/// Distinguishes `git checkout -- f` and `git checkout f.py`, which restore a file, from `git checkout branch`.
 fn has_file_argument(reader: &Reader<'_, '_>, at: usize) -> bool {
     let words = || reader.words.iter().skip(at + 1);
     words().any(|word| matches!(word.as_ref(), "--" | "."))
@@ -125,12 +125,12 @@ fn has_file_argument(reader: &Reader<'_, '_>, at: usize) -> bool {
 }
 
 fn test(reader: &mut Reader<'_, '_>, program: &str, sub: &str, from: usize) {
-    reader.parts.command(program, sub);
+    reader.effects.command(program, sub);
     if reader.has_option(&["--version", "--help", "-h", "--collect-only", "--co"]) {
-        reader.parts.note(Kind::Read);
+        reader.effects.add_kind(Kind::Read);
         return;
     }
-    reader.parts.note(Kind::Test);
+    reader.effects.add_kind(Kind::Test);
     let mut skip_next = false;
     let words: Vec<&str> = reader.words.iter().skip(from).map(AsRef::as_ref).collect();
     for word in &words {
@@ -141,31 +141,20 @@ fn test(reader: &mut Reader<'_, '_>, program: &str, sub: &str, from: usize) {
             *word,
             "-k" | "-run" | "--run" | "-t" | "--testNamePattern" | "--filter" | "-g" | "--grep"
         ) {
-            continue; // What follows picks the tests.
+            continue; // The next word selects tests.
         }
         if word.starts_with('-') {
+            #[rustfmt::skip]
             let valued = [
-                "-p",
-                "-n",
-                "-c",
-                "-m",
-                "-o",
-                "-W",
-                "--settings",
-                "--parallel",
-                "--package",
-                "--timeout",
-                "--maxfail",
-                "--tb",
-                "--verbosity",
-                "-e",
+                "-p", "-n", "-c", "-m", "-o", "-W", "--settings", "--parallel", "--package", "--timeout",
+                "--maxfail", "--tb", "--verbosity", "-e",
             ];
             skip_next = valued.contains(word);
             continue;
         }
         let whole_number = word.bytes().all(|b| b.is_ascii_digit());
         if !whole_number {
-            reader.parts.target(word);
+            reader.effects.target(word);
         }
     }
 }
@@ -195,7 +184,7 @@ fn build_tool(reader: &mut Reader<'_, '_>, program: &str) {
         test(reader, program, sub, at + 1);
         return;
     }
-    reader.parts.command(program, sub);
+    reader.effects.command(program, sub);
     let changes_packages = matches!(
         sub,
         "install"
@@ -219,24 +208,24 @@ fn build_tool(reader: &mut Reader<'_, '_>, program: &str) {
         sub,
         "version" | "list" | "ls" | "env" | "doc" | "info" | "view" | "metadata" | "tree"
     );
-    reader.parts.note(if looks { Kind::Read } else { Kind::Run });
-    // `npm install` puts things in place; everything else builds, checks or runs the work.
-    reader.parts.verifies |= !changes_packages && !looks && !matches!(sub, "publish" | "deploy");
+    reader.effects.add_kind(if looks { Kind::Read } else { Kind::Run });
+    // `npm install` prepares the environment; other commands build, check or run the work.
+    reader.effects.verifies |= !changes_packages && !looks && !matches!(sub, "publish" | "deploy");
 }
 
 fn package_manager(reader: &mut Reader<'_, '_>, program: &str) {
     let sub = reader.word(1);
-    reader.parts.command(program, sub);
+    reader.effects.command(program, sub);
     let looks =
         matches!(sub, "list" | "show" | "freeze" | "info" | "search" | "check" | "index" | "env");
-    reader.parts.note(if looks { Kind::Read } else { Kind::Run });
+    reader.effects.add_kind(if looks { Kind::Read } else { Kind::Run });
 }
 
-/// Tools that look after something running: looking is reading, the rest changes it.
+/// Handles tools that manage services: status queries read, other commands change something.
 fn control(reader: &mut Reader<'_, '_>, program: &str) {
     let words: Vec<&str> = reader.plain_words().take(2).collect();
     let sub = words.first().copied().unwrap_or("");
-    reader.parts.command(program, sub);
+    reader.effects.command(program, sub);
     let verb = |names: &[&str]| words.iter().any(|word| names.contains(word));
     let kind = if verb(&["ps", "status", "get", "top", "wait", "watch"]) {
         Kind::Poll
@@ -250,20 +239,20 @@ fn control(reader: &mut Reader<'_, '_>, program: &str) {
     } else {
         Kind::Change
     };
-    reader.parts.note(kind);
+    reader.effects.add_kind(kind);
 }
 
 fn database(reader: &mut Reader<'_, '_>, program: &str) {
     let statement = reader.words.iter().skip(1).map(AsRef::as_ref).find(|word| word.contains(' '));
     let statement = statement.or(reader.simple.heredoc);
     let kind = statement.map_or(Kind::Run, super::tools::sql_kind);
-    reader.note(program, kind);
+    reader.add_kind(program, kind);
     if let Some(statement) = statement {
-        reader.parts.ask(statement);
+        reader.effects.add_query(statement);
     }
 }
 
-/// `python f`, `python -m m`, `python -c "…"`, `python - <<EOF`.
+/// Handles `python f`, `python -m m`, `python -c "…"`, `python - <<EOF`.
 fn interpreter(reader: &mut Reader<'_, '_>, program: &str, from: usize) {
     let mut at = from;
     while let Some(word) =
@@ -277,7 +266,7 @@ fn interpreter(reader: &mut Reader<'_, '_>, program: &str, from: usize) {
             }
             "-c" | "-e" | "--eval" | "-p" | "-r" => {
                 let flag = word.as_ref();
-                reader.parts.command(program, flag);
+                reader.effects.command(program, flag);
                 reader.inline_code(flag);
                 reader.product();
                 return;
@@ -288,7 +277,7 @@ fn interpreter(reader: &mut Reader<'_, '_>, program: &str, from: usize) {
             }
             "-W" | "-X" => at += 2,
             "--version" | "-V" | "--help" => {
-                reader.note(program, Kind::Read);
+                reader.add_kind(program, Kind::Read);
                 return;
             }
             _ => at += 1,
@@ -296,9 +285,9 @@ fn interpreter(reader: &mut Reader<'_, '_>, program: &str, from: usize) {
     }
     let file = reader.word(at);
     if file.is_empty() || file == "-" {
-        reader.parts.command(program, "");
+        reader.effects.command(program, "");
         if !reader.inline_code("-c") {
-            reader.parts.run_program();
+            reader.effects.run_program();
         }
         reader.product();
         return;
@@ -324,31 +313,31 @@ fn module_run(reader: &mut Reader<'_, '_>, program: &str, module: &str, from: us
         }
         "coverage" => interpreter(reader, program, from + usize::from(reader.word(from) == "run")),
         "pip" | "venv" | "ensurepip" => {
-            reader.parts.command(program, &format!("-m {module}"));
-            reader.parts.note(Kind::Run);
+            reader.effects.command(program, &format!("-m {module}"));
+            reader.effects.add_kind(Kind::Run);
         }
         "json.tool" if reader.simple.piped => {}
         _ => {
-            reader.parts.command(program, &format!("-m {module}"));
-            reader.parts.run_program();
+            reader.effects.command(program, &format!("-m {module}"));
+            reader.effects.run_program();
         }
     }
 }
 
-/// Runs a file: a test when it is named like one.
+/// Runs a file, which is a test if it is named like one.
 pub(super) fn run_script(reader: &mut Reader<'_, '_>, program: &str, file: &str) {
     let name = file.rsplit('/').next().unwrap_or(file);
-    reader.parts.command(program, name);
+    reader.effects.command(program, name);
     if is_test_file(file) {
-        reader.parts.note(Kind::Test);
-        reader.parts.target(file);
+        reader.effects.add_kind(Kind::Test);
+        reader.effects.target(file);
     } else {
-        reader.parts.run_program();
-        reader.parts.read(file, None);
+        reader.effects.run_program();
+        reader.effects.read(file, None);
     }
 }
 
-/// A program of the project, or one we do not know: it runs, and shows something.
+/// Handles a program of the project or an unknown one.
 fn unknown(reader: &mut Reader<'_, '_>, program: &str) {
     let path = reader.word(0);
     let of_the_project = path.contains('/') || super::file_refs::has_extension(path);
@@ -357,7 +346,7 @@ fn unknown(reader: &mut Reader<'_, '_>, program: &str) {
         test(reader, program, "", 1);
         return;
     }
-    reader.note(program, Kind::Run);
-    reader.parts.verifies |= of_the_project;
+    reader.add_kind(program, Kind::Run);
+    reader.effects.verifies |= of_the_project;
     reader.product();
 }

@@ -1,14 +1,14 @@
-//! Commands that show and find text: which files, which lines, what was asked for.
+//! Effects of commands that show and search text: files, line ranges, queries.
 
 use super::Kind;
 use super::command::{DEPTH_MAX, Reader};
 use super::file_refs::{Lines, looks_like_path};
 
 impl<'r> Reader<'r, '_> {
-    /// `cat f`, `head -n 20 f`, `ls dir`, and filters with a file of their own.
+    /// Handles `cat f`, `head -n 20 f`, `ls dir`, and filters with a file argument.
     pub(super) fn show_files(&mut self, program: &str) {
         if program == "tail" && self.has_option(&["-f", "-F", "--follow"]) {
-            self.note(program, Kind::Poll);
+            self.add_kind(program, Kind::Poll);
         }
         let count = self.option(&["-n", "--lines"]).or_else(|| self.short_count());
         let lines = range_shown(program, count);
@@ -27,51 +27,52 @@ impl<'r> Reader<'r, '_> {
         files.extend(self.simple.input.iter().map(AsRef::as_ref));
         let writes = !self.simple.outputs.is_empty();
         if files.is_empty() && self.simple.piped {
-            self.parts.narrow(lines);
+            self.effects.narrow_lines(lines);
         }
         if files.is_empty() && (self.simple.piped || self.simple.heredoc.is_some() || writes) {
             self.outputs(true);
-            return; // A filter, or `cat > f`: the neighbours say what the act is.
+            return; // A filter, or `cat > f`: other commands determine the kind.
         }
-        self.note(program, Kind::Read);
+        self.add_kind(program, Kind::Read);
         if program == "diff" || program == "cmp" {
-            self.parts.verifies = true;
+            self.effects.verifies = true;
         }
         for file in &files {
-            self.parts.read(file, lines);
+            self.effects.read(file, lines);
         }
-        self.parts.shows = files.len() == 1 && matches!(program, "cat" | "nl" | "bat" | "batcat");
+        self.effects.prints_file =
+            files.len() == 1 && matches!(program, "cat" | "nl" | "bat" | "batcat");
         self.outputs(true);
     }
 
-    /// `head -20 f`.
+    /// Returns the count of `head -20 f`.
     fn short_count(&self) -> Option<&'r str> {
         let digits =
             |word: &str| word.len() > 1 && word.bytes().skip(1).all(|b| b.is_ascii_digit());
         self.words.iter().find(|word| word.starts_with('-') && digits(word)).map(|word| &word[1..])
     }
 
-    /// `awk '…' f`, `jq . f`: the first plain word is the programme, the rest are files.
+    /// Handles `awk '…' f` and `jq . f`: the first plain word is the script, the rest are files.
     pub(super) fn filter(&mut self, program: &str) {
-        self.parts.shows = false;
+        self.effects.prints_file = false;
         let files: Vec<&str> = self.plain_words().skip(1).filter(|w| looks_like_path(w)).collect();
         if self.has_option(&["-i", "--in-place", "inplace"]) && !files.is_empty() {
-            self.note(program, Kind::Edit);
+            self.add_kind(program, Kind::Edit);
             for file in &files {
-                self.parts.write(file);
+                self.effects.write(file);
             }
         } else if !files.is_empty() || self.simple.input.is_some() {
-            self.note(program, Kind::Read);
+            self.add_kind(program, Kind::Read);
             for file in &files {
-                self.parts.read(file, None);
+                self.effects.read(file, None);
             }
         } else if !self.simple.piped {
-            self.note(program, Kind::Run);
+            self.add_kind(program, Kind::Run);
         }
         self.outputs(true);
     }
 
-    /// `sed -i`, `perl -pi -e` write; `sed -n '1,20p'` reads lines; a script of perl runs.
+    /// Handles `sed -i` and `perl -pi -e` (edit), `sed -n '1,20p'` (reads lines) and Perl scripts (run).
     pub(super) fn stream_edit(&mut self, program: &str) {
         let in_place = self.words.iter().skip(1).any(|word| {
             word.starts_with("--in-place")
@@ -98,27 +99,27 @@ impl<'r> Reader<'r, '_> {
             }
         }
         if in_place {
-            self.note(program, Kind::Edit);
+            self.add_kind(program, Kind::Edit);
             for file in &files {
-                self.parts.write(file);
+                self.effects.write(file);
             }
         } else if program == "perl" && !explicit {
-            self.note(program, Kind::Run);
-            self.parts.verifies = true;
+            self.add_kind(program, Kind::Run);
+            self.effects.verifies = true;
         } else if !files.is_empty() || !self.simple.piped {
-            self.note(program, Kind::Read);
+            self.add_kind(program, Kind::Read);
             let lines = script.and_then(printed_lines);
             for file in &files {
-                self.parts.read(file, lines);
+                self.effects.read(file, lines);
             }
         } else {
-            self.parts.narrow(script.and_then(printed_lines));
+            self.effects.narrow_lines(script.and_then(printed_lines));
         }
         self.outputs(true);
     }
 
     pub(super) fn search(&mut self, program: &str) {
-        self.note(program, Kind::Search);
+        self.add_kind(program, Kind::Search);
         let named = self.option(&["-e", "--regexp"]);
         let mut words = Vec::new();
         let mut skip_next = false;
@@ -127,19 +128,9 @@ impl<'r> Reader<'r, '_> {
                 continue;
             }
             if word.starts_with('-') && word.len() > 1 {
+                #[rustfmt::skip]
                 let valued = [
-                    "-A",
-                    "-B",
-                    "-C",
-                    "-m",
-                    "-e",
-                    "-f",
-                    "-g",
-                    "-t",
-                    "-T",
-                    "--include",
-                    "--exclude",
-                    "--glob",
+                    "-A", "-B", "-C", "-m", "-e", "-f", "-g", "-t", "-T", "--include", "--exclude", "--glob",
                 ];
                 skip_next = valued.contains(&word.as_ref());
             } else {
@@ -148,28 +139,28 @@ impl<'r> Reader<'r, '_> {
         }
         let mut words = words.into_iter();
         if let Some(query) = named.or_else(|| words.next()) {
-            self.parts.ask(query);
+            self.effects.add_query(query);
         }
         for path in words {
-            self.parts.read(path, None);
+            self.effects.read(path, None);
         }
         self.outputs(true);
     }
 
-    /// `find dir -name x`; what it executes is an act of its own.
+    /// Handles `find dir -name x`, and the command after `-exec`.
     pub(super) fn find(&mut self, program: &str) {
         let exec = self
             .words
             .iter()
             .position(|word| matches!(word.as_ref(), "-exec" | "-execdir" | "-ok"));
-        self.note(program, Kind::Search);
+        self.add_kind(program, Kind::Search);
         if let Some(query) =
             self.option(&["-name", "-iname", "-path", "-ipath", "-regex", "-wholename"])
         {
-            self.parts.ask(query);
+            self.effects.add_query(query);
         } else if program != "find" {
             let query = self.plain_words().next().unwrap_or("");
-            self.parts.ask(query);
+            self.effects.add_query(query);
         }
         if program == "find" {
             let folders: Vec<&str> = self
@@ -180,11 +171,11 @@ impl<'r> Reader<'r, '_> {
                 .map(AsRef::as_ref)
                 .collect();
             for folder in &folders {
-                self.parts.read(folder, None);
+                self.effects.read(folder, None);
             }
         }
         if self.has_option(&["-delete"]) {
-            self.note(program, Kind::Run);
+            self.add_kind(program, Kind::Run);
         }
         if let Some(at) = exec
             && self.depth < DEPTH_MAX
@@ -193,12 +184,13 @@ impl<'r> Reader<'r, '_> {
             let end =
                 words.iter().position(|w| matches!(w.as_ref(), ";" | "+")).unwrap_or(words.len());
             let words = words.get(..end).unwrap_or(&[]);
-            Reader { words, simple: self.simple, parts: self.parts, depth: self.depth + 1 }.read();
+            Reader { words, simple: self.simple, effects: self.effects, depth: self.depth + 1 }
+                .read();
         }
     }
 }
 
-/// `-n` alone takes the next word; `-n20` and `-20` do not.
+/// Reports whether an option takes the next word: `-n` does, `-n20` and `-20` do not.
 fn is_lone_option(word: &str) -> bool {
     matches!(
         word,
@@ -218,7 +210,7 @@ fn is_lone_option(word: &str) -> bool {
     )
 }
 
-/// `-i`, `-ni`, `-pi.bak`: a group of letters, not `--posix`.
+/// Matches `-i`, `-ni`, `-pi.bak`, but not `--posix`.
 fn is_flag_group(word: &str) -> bool {
     let letters = word.get(1..).unwrap_or("").split('.').next().unwrap_or("");
     letters.len() <= 4 && letters.bytes().all(|b| b.is_ascii_alphabetic())
@@ -227,7 +219,8 @@ fn is_flag_group(word: &str) -> bool {
 fn range_shown(program: &str, count: Option<&str>) -> Option<Lines> {
     match program {
         "head" => Some(Lines { from: 1, to: count.map_or(Some(10), |n| n.parse().ok())? }),
-        // Counted from the end: a place of its own, high up, so that it meets no range from the top.
+        // Ranges counted from the end are placed at the top of the number range, so that they overlap no range from the
+        // start.
         "tail" => {
             if let Some(from) = count.and_then(|n| n.strip_prefix('+')) {
                 Some(Lines { from: from.parse().ok()?, to: u32::MAX })
@@ -240,7 +233,7 @@ fn range_shown(program: &str, count: Option<&str>) -> Option<Lines> {
     }
 }
 
-/// `10,20p` and `10p`; also the first range of several.
+/// Parses `10,20p` and `10p`; of several ranges the first.
 fn printed_lines(script: &str) -> Option<Lines> {
     let end = script.find('p')?;
     let (from, to) = script[..end].split_once(',').unwrap_or((&script[..end], &script[..end]));

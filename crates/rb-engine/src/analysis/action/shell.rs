@@ -1,40 +1,40 @@
-//! Takes a command line apart: pipes, lists, quotes, substitutions, redirections, here-documents.
+//! Splits a command line: pipes, lists, quotes, substitutions, redirections, here-documents.
 //!
-//! This is no shell. It finds where commands begin and end and what their words are, forgives what is
-//! broken, and goes over the text once; text inside `$( )` is handed back to be read in its turn.
+//! This is not a shell. It finds the boundaries of commands and their words, tolerates syntax errors, and reads the
+//! text once. The text inside `$( )` is returned to be split in turn.
 
 use std::borrow::Cow;
 
-/// Commands beyond this many are not looked at.
+/// Maximum number of commands.
 const COMMANDS_MAX: usize = 48;
-/// Words beyond this many are not kept.
+/// Maximum number of words of a command.
 const WORDS_MAX: usize = 48;
-/// The end of a condition is looked for this far.
+/// Bytes in which the end of a condition is searched.
 const WINDOW_BYTES: usize = 300;
 
 /// One command: a program and its words.
 #[derive(Debug, Default)]
 pub(super) struct Simple<'a> {
     pub(super) words: Vec<Cow<'a, str>>,
-    /// Files that receive the output (not those that receive only its errors).
+    /// Files that receive the output, excluding those that receive only its errors.
     pub(super) outputs: Vec<Cow<'a, str>>,
-    /// A file that is the input.
+    /// The input file.
     pub(super) input: Option<Cow<'a, str>>,
     /// The here-document that is the input.
     pub(super) heredoc: Option<&'a str>,
-    /// The input comes from the command before.
+    /// The input is the output of the previous command.
     pub(super) piped: bool,
 }
 
-/// A command line taken apart.
+/// The parts of a command line.
 #[derive(Debug, Default)]
 pub(super) struct Script<'a> {
     pub(super) commands: Vec<Simple<'a>>,
-    /// What stands in `$( )`, back-ticks and `<( )`.
+    /// Content of `$( )`, backticks and `<( )`.
     pub(super) inner: Vec<&'a str>,
 }
 
-/// Takes `text` apart.
+/// Splits `text`.
 pub(super) fn split(text: &str) -> Script<'_> {
     let mut lexer = Lexer {
         text,
@@ -53,9 +53,9 @@ struct Lexer<'a> {
     at: usize,
     script: Script<'a>,
     current: Simple<'a>,
-    /// Here-documents announced on this line: their end mark, and which command they belong to.
+    /// Here-documents announced on this line: their delimiter, and the index of their command.
     waiting: Vec<(Cow<'a, str>, usize)>,
-    /// Subshells that are open.
+    /// Number of open subshells.
     open: usize,
 }
 
@@ -94,7 +94,7 @@ impl<'a> Lexer<'a> {
                 b'(' => {
                     self.at += 1;
                     if self.peek(0) == Some(b')') && self.current.words.len() == 1 {
-                        self.at += 1; // `name()` defines; it runs nothing.
+                        self.at += 1; // `name()` defines a function.
                         self.current = Simple::default();
                     } else {
                         self.open += 1;
@@ -116,7 +116,7 @@ impl<'a> Lexer<'a> {
         self.end_command(pipe);
     }
 
-    /// Ends a subshell; after words that opened none, it ends the pattern of a `case`.
+    /// Ends a subshell, or the pattern of a `case`.
     fn close_paren(&mut self) {
         self.at += 1;
         if self.open == 0 && self.current.words.len() == 1 {
@@ -149,7 +149,7 @@ impl<'a> Lexer<'a> {
     fn word(&mut self) {
         let start = self.at;
         let word = self.read_word();
-        // `2>` and `1>`: the digits belong to the redirection.
+        // The digits of `2>` and `1>` belong to the redirection.
         if matches!(self.peek(0), Some(b'<' | b'>'))
             && self.at - start == 1
             && word.bytes().all(|b| b.is_ascii_digit())
@@ -157,7 +157,7 @@ impl<'a> Lexer<'a> {
             self.redirect(word != "2");
             return;
         }
-        // What stands in `[[ … ]]` has an alphabet of its own.
+        // `[[ … ]]` uses a different syntax.
         if word == "[[" {
             self.skip_past(" ]]");
         }
@@ -166,20 +166,20 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// No program has been named yet: at the most a keyword.
+    /// Reports whether a command starts here: at most a keyword precedes.
     fn opens_command(&self) -> bool {
         let keywords = ["if", "elif", "while", "until", "!", "then", "do", "else", "for"];
         self.current.words.last().is_none_or(|word| keywords.contains(&word.as_ref()))
     }
 
-    /// `name=(…)`: a list of words, not a subshell.
+    /// Reports whether `(` follows `name=` and opens a list of words.
     fn assigns_list(&self) -> bool {
         self.at > 0
             && self.text.as_bytes().get(self.at - 1) == Some(&b'=')
             && self.current.words.last().is_some_and(|word| word.ends_with('='))
     }
 
-    /// Goes behind the next `end`; without one, behind what opened.
+    /// Skips past the next `end`; without one, past the opening character.
     fn skip_past(&mut self, end: &str) {
         let window = self.text.floor_char_boundary(self.at + WINDOW_BYTES);
         match self.slice(self.at, window).find(end) {
@@ -221,7 +221,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Reads the bodies of the here-documents that were announced on the line just ended.
+    /// Reads the here-documents announced on the previous line.
     fn read_heredocs(&mut self) {
         for (mark, owner) in std::mem::take(&mut self.waiting) {
             let start = self.at;
@@ -243,7 +243,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Reads one word and takes its quotes away; borrowed when nothing had to be taken away.
+    /// Reads one word and removes its quotes; borrowed if there are none.
     fn read_word(&mut self) -> Cow<'a, str> {
         if let Some(whole) = self.wholly_quoted() {
             return whole.into();
@@ -279,7 +279,7 @@ impl<'a> Lexer<'a> {
             }
         }
         if self.at == start {
-            self.at += 1; // Nothing that can be a word: go on, or the reader would stand still.
+            self.at += 1; // Not part of a word: skip it, or the lexer would not advance.
             while !self.text.is_char_boundary(self.at) {
                 self.at += 1;
             }
@@ -294,7 +294,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// `'…'` as a whole word, which needs no copy.
+    /// Returns the content of a word that is quoted as a whole, without a copy.
     fn wholly_quoted(&mut self) -> Option<&'a str> {
         if self.peek(0) != Some(b'\'') {
             return None;
@@ -322,7 +322,7 @@ impl<'a> Lexer<'a> {
             }
             b'"' => self.double_quoted(out),
             _ => {
-                // A backslash: the next character stands for itself, an escaped line end for nothing.
+                // A backslash escapes the next character and removes a line break.
                 let Some(c) = self.slice(self.at, self.text.len()).chars().next() else { return };
                 if c != '\n' {
                     out.push(c);
@@ -357,7 +357,7 @@ impl<'a> Lexer<'a> {
         out.push_str(self.slice(from, self.text.len()));
     }
 
-    /// Skips `( … )` and keeps what is inside to be read later; arithmetic is not a command.
+    /// Skips `( … )` and stores its content, unless it is arithmetic.
     fn substitution(&mut self) {
         let arithmetic = self.peek(1) == Some(b'(');
         let start = self.at + 1;
@@ -396,7 +396,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Goes behind the next `end`, or to the end of the text.
+    /// Skips past the next `end`, or to the end of the text.
     fn skip_to(&mut self, end: u8) {
         let rest = self.text.as_bytes().get(self.at + 1..).unwrap_or(&[]);
         let len = rest.iter().position(|&b| b == end).map_or(rest.len(), |n| n + 1);
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn command_lines_come_apart() {
+    fn command_lines_are_split() {
         for (text, want) in [
             ("ls -la", "ls · -la"),
             ("cd a && ls || pwd; id", "cd · a ; ls ; pwd ; id"),

@@ -1,61 +1,33 @@
-//! Tools that take names and values: which file, which lines, what was asked for.
+//! Effects of tools with named arguments: files, line ranges, queries.
 
 use super::Kind;
 use super::args::Args;
 use super::effects::Effects;
 use super::file_refs::Lines;
 
-/// Names under which tools take a file, most telling first.
+/// Argument names for a file, most specific first.
+#[rustfmt::skip]
 const PATH_NAMES: [&str; 15] = [
-    "file_path",
-    "path",
-    "filepath",
-    "file",
-    "filename",
-    "file_name",
-    "target_file",
-    "notebook_path",
-    "abs_path",
-    "absolute_path",
-    "relative_workspace_path",
-    "directory",
-    "dir_path",
-    "folder",
-    "uri",
+    "file_path", "path", "filepath", "file", "filename", "file_name", "target_file", "notebook_path",
+    "abs_path", "absolute_path", "relative_workspace_path", "directory", "dir_path", "folder", "uri",
 ];
-/// Names under which tools take several.
+/// Argument names for several files.
 const PATH_LISTS: [&str; 4] = ["paths", "files", "file_paths", "filenames"];
-/// Names under which tools take a question, most telling first.
+/// Argument names for a query, most specific first.
+#[rustfmt::skip]
 const QUERY_NAMES: [&str; 21] = [
-    "query",
-    "q",
-    "pattern",
-    "regex",
-    "search_query",
-    "search_term",
-    "search_string",
-    "search",
-    "keyword",
-    "keywords",
-    "term",
-    "question",
-    "glob",
-    "glob_pattern",
-    "prompt",
-    "search_text",
-    "text",
-    "entity",
-    "topic",
-    "title",
-    "name",
+    "query", "q", "pattern", "regex", "search_query", "search_term", "search_string", "search", "keyword",
+    "keywords", "term", "question", "glob", "glob_pattern", "prompt", "search_text", "text", "entity", "topic",
+    "title", "name",
 ];
 
-/// Reads the argument of a plain tool of `kind` into `parts`.
-pub(super) fn walk(args: &Args<'_>, kind: Kind, parts: &mut Effects) {
-    parts.note(kind);
+/// Adds the effects of a plain tool of `kind` to `effects`.
+pub(super) fn walk(args: &Args<'_>, kind: Kind, effects: &mut Effects) {
+    effects.add_kind(kind);
     let lines = lines(args);
-    let mut path =
-        |path: &str| if kind == Kind::Edit { parts.write(path) } else { parts.read(path, lines) };
+    let mut path = |path: &str| {
+        if kind == Kind::Edit { effects.write(path) } else { effects.read(path, lines) }
+    };
     if matches!(kind, Kind::Edit | Kind::Read | Kind::Search | Kind::Test) {
         args.get(&PATH_NAMES).into_iter().for_each(&mut path);
         PATH_LISTS.iter().flat_map(|name| args.all(name)).for_each(&mut path);
@@ -70,7 +42,7 @@ pub(super) fn walk(args: &Args<'_>, kind: Kind, parts: &mut Effects) {
     if matches!(kind, Kind::Read | Kind::Run)
         && let Some(page) = args.get(&["url", "link", "href"])
     {
-        parts.read(page, None);
+        effects.read(page, None);
     }
     if matches!(kind, Kind::Search | Kind::Read) {
         let asked = if kind == Kind::Search {
@@ -79,12 +51,12 @@ pub(super) fn walk(args: &Args<'_>, kind: Kind, parts: &mut Effects) {
             args.get(&QUERY_NAMES[..13])
         };
         match asked {
-            Some(query) => parts.ask(query),
-            // Tools with names of their own: what they are given is what is asked for.
+            Some(query) => effects.add_query(query),
+            // Unknown argument names: their values are the query.
             None if kind == Kind::Search => {
                 let all: Vec<&str> =
                     args.pairs().map(|(_, value)| value).filter(|v| v.len() < 80).take(6).collect();
-                parts.ask(&all.join(" "));
+                effects.add_query(&all.join(" "));
             }
             None => {}
         }
@@ -93,23 +65,23 @@ pub(super) fn walk(args: &Args<'_>, kind: Kind, parts: &mut Effects) {
         && let Some(target) =
             args.get(&["test", "tests", "target", "path", "file", "name", "filter", "test_path"])
     {
-        parts.target(target);
+        effects.target(target);
     }
 }
 
-/// An editor whose `command` says what is done.
-pub(super) fn editor(args: &Args<'_>, parts: &mut Effects) {
+/// Handles an editor whose `command` argument selects the operation.
+pub(super) fn editor(args: &Args<'_>, effects: &mut Effects) {
     let command = args.get(&["command", "action", "mode", "operation"]).unwrap_or_default();
     let kind = match command {
         "view" | "read" | "open" | "show" => Kind::Read,
         "" if args.get(&["old_str", "new_str", "file_text", "content"]).is_none() => Kind::Read,
         _ => Kind::Edit,
     };
-    parts.reverts |= command == "undo_edit";
-    walk(args, kind, parts);
+    effects.reverts |= command == "undo_edit";
+    walk(args, kind, effects);
 }
 
-/// `view_range`, `start_line`/`end_line`, `offset`/`limit`.
+/// Returns the line range of `view_range`, `start_line`/`end_line` or `offset`/`limit`.
 fn lines(args: &Args<'_>) -> Option<Lines> {
     let number = |names: &[&str]| args.get(names).and_then(|value| value.parse::<i64>().ok());
     let line = |value: i64| u32::try_from(value).unwrap_or(u32::MAX);

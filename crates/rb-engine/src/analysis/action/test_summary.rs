@@ -1,47 +1,46 @@
-//! The summaries that test runners print at the end.
+//! Parses the summaries that test runners print.
 
-/// How a test run ended.
+/// Result of a test run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TestResult {
     /// Tests that passed.
     pub passed: u32,
-    /// Tests that failed or could not be run.
+    /// Tests that failed or could not run.
     pub failed: u32,
 }
 
 impl TestResult {
-    /// Something ran, and nothing failed.
+    /// Reports whether tests ran and none failed.
     pub fn is_green(self) -> bool {
         self.failed == 0 && self.passed > 0
     }
 }
 
-/// Finds the summary in an answer; the lines are given in order, without colour codes.
+/// Finds the summary in the lines of an output, without colour codes.
 ///
-/// Several summaries of one run are added where the runner prints one for each part (cargo, go), and
-/// the last one counts where it prints a total.
+/// Summaries are added if the runner prints one per part (cargo, go). Of several totals the last counts.
 pub(super) fn find(lines: &[&str]) -> Option<TestResult> {
-    let mut found = Retrieved::default();
+    let mut parser = SummaryParser::default();
     for line in lines {
-        found.line(line.trim_ascii());
+        parser.line(line.trim_ascii());
     }
-    found.total.or(found.parts)
+    parser.total.or(parser.parts)
 }
 
 #[derive(Default)]
-struct Retrieved {
+struct SummaryParser {
     total: Option<TestResult>,
     parts: Option<TestResult>,
-    /// `Ran 5 tests`: the verdict follows.
+    /// From `Ran 5 tests`; the verdict follows.
     ran: Option<u32>,
     passing: u32,
 }
 
-impl Retrieved {
+impl SummaryParser {
     fn line(&mut self, line: &str) {
         let bytes = line.as_bytes();
         let Some(first) = bytes.first() else { return };
-        // The cheap look first: nearly every line of an answer is no summary.
+        // Nearly all lines are rejected by their first byte.
         match first {
             b'0'..=b'9' | b'=' => self.counted(line),
             b'R' => self.ran = number_after(line, "Ran ").or(self.ran),
@@ -75,7 +74,7 @@ impl Retrieved {
         sum.failed = sum.failed.saturating_add(failed);
     }
 
-    /// `== 3 failed, 2 passed in 0.12s ==`, `5 passing (3ms)`, `2 examples, 1 failure`, `100% tests passed`.
+    /// Parses `== 3 failed, 2 passed in 0.12s ==`, `5 passing (3ms)`, `2 examples, 1 failure`, `100% tests passed`.
     fn counted(&mut self, line: &str) {
         let core = line.trim_matches(['=', ' ']);
         if core.starts_with("tests finished: ") {
@@ -126,7 +125,7 @@ impl Retrieved {
         }
     }
 
-    /// `OK`, `OK (skipped=1)`, `OK (5 tests, 9 assertions)`.
+    /// Parses `OK`, `OK (skipped=1)`, `OK (5 tests, 9 assertions)`.
     fn verdict_ok(&mut self, line: &str) {
         if line != "OK" && !line.starts_with("OK (") {
             return;
@@ -136,7 +135,7 @@ impl Retrieved {
         }
     }
 
-    /// `FAILED (failures=1, errors=2)`, `FAIL\tpkg`, `Failed!  - Failed: 1, Passed: 2`.
+    /// Parses `FAILED (failures=1, errors=2)`, `FAIL\tpkg`, `Failed!  - Failed: 1, Passed: 2`.
     fn verdict_failed(&mut self, line: &str) {
         if line.starts_with("FAILED (") {
             let failed = number_after(line, "failures=").unwrap_or(0)
@@ -150,7 +149,7 @@ impl Retrieved {
         }
     }
 
-    /// `test result: ok. 5 passed; 0 failed; …` and `tests finished: 5 passed, 1 failed, in 0.1 seconds`.
+    /// Parses `test result: ok. 5 passed; 0 failed; …` and `tests finished: 5 passed, 1 failed, in 0.1 seconds`.
     fn cargo(&mut self, line: &str) {
         let rest =
             line.strip_prefix("test result: ").or_else(|| line.strip_prefix("tests finished: "));
@@ -161,7 +160,8 @@ impl Retrieved {
         }
     }
 
-    /// `Tests: 1 failed, 5 passed, 6 total`, `Tests  1 failed | 5 passed (6)`, `Tests run: 5, Failures: 1, Errors: 0`.
+    /// Parses `Tests: 1 failed, 5 passed, 6 total`, `Tests  1 failed | 5 passed (6)`, `Tests run: 5, Failures: 1,
+    /// Errors: 0`.
     fn labelled(&mut self, line: &str) {
         if let Some(run) = number_after(line, "Tests run: ") {
             let failed = number_after(line, "Failures: ").unwrap_or(0)
@@ -181,7 +181,7 @@ impl Retrieved {
         }
     }
 
-    /// `# pass 5`, `# fail 1`.
+    /// Parses `# pass 5`, `# fail 1`.
     fn tap(&mut self, rest: &str) {
         if let Some(passed) = rest.strip_prefix("pass ").and_then(|n| n.trim().parse().ok()) {
             self.set(passed, 0);
@@ -193,7 +193,7 @@ impl Retrieved {
     }
 }
 
-/// The number that ends where `word` begins.
+/// Returns the number directly before `word`.
 fn number_before(text: &str, word: &str) -> Option<u32> {
     let end = text.find(word)?;
     let before = &text[..end];
@@ -201,7 +201,7 @@ fn number_before(text: &str, word: &str) -> Option<u32> {
     before.get(start..)?.parse().ok()
 }
 
-/// The number that begins where `word` ends.
+/// Returns the number directly after `word`.
 fn number_after(text: &str, word: &str) -> Option<u32> {
     let rest = &text[text.find(word)? + word.len()..];
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runners_are_read() {
+    fn test_summaries_are_parsed() {
         for (text, want) in [
             ("=== 3 failed, 2 passed, 1 warning in 0.12s ===", Some((2, 3))),
             ("5 passed in 0.10s", Some((5, 0))),
@@ -254,8 +254,8 @@ mod tests {
             ("3 errors were reported to the user in the past", None),
             ("2 files failed to open because the disk was full, in total", None),
         ] {
-            let found = find(&text.lines().collect::<Vec<_>>());
-            assert_eq!(found.map(|result| (result.passed, result.failed)), want, "{text:?}");
+            let parser = find(&text.lines().collect::<Vec<_>>());
+            assert_eq!(parser.map(|result| (result.passed, result.failed)), want, "{text:?}");
         }
     }
 }

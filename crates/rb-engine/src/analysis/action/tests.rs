@@ -1,4 +1,4 @@
-//! Whole steps, and what is made of them.
+//! Analysis of whole steps.
 
 use std::fmt::Write as _;
 
@@ -7,26 +7,28 @@ use proptest::prelude::*;
 use super::*;
 use crate::step::Input;
 
-fn act(tool: &str, input: &str) -> ActionSummary {
+fn analyse_call(tool: &str, input: &str) -> ActionSummary {
     let step = Step::default().with_action(tool, Input::Text(input));
-    understand(&step, &ToolPolicies::default())
+    analyse(&step, &ToolPolicies::default())
 }
 
-/// The kind, the flags (`e`dits, `t`ests, `v`erifies, `r`everts, `p`oll), then files and what was asked.
-fn show(act: &ActionSummary) -> String {
-    let mut out = format!("{:?}", act.kind);
+/// Formats the kind, the flags (`e`dits, `t`ests, `v`erifies, `r`everts, `p`oll), then files, test targets and query.
+fn show(analyse_call: &ActionSummary) -> String {
+    let mut out = format!("{:?}", analyse_call.kind);
     let flags = [
-        (act.edits, 'e'),
-        (act.tests, 't'),
-        (act.verifies, 'v'),
-        (act.reverts, 'r'),
-        (act.poll, 'p'),
+        (analyse_call.edits, 'e'),
+        (analyse_call.tests, 't'),
+        (analyse_call.verifies, 'v'),
+        (analyse_call.reverts, 'r'),
+        (analyse_call.poll, 'p'),
     ];
     let flags: String = flags.iter().filter(|(is, _)| *is).map(|(_, letter)| *letter).collect();
     if !flags.is_empty() {
         let _ = write!(out, " {flags}");
     }
-    for (mark, files) in [("r", &act.reads), ("w", &act.writes), ("x", &act.removes)] {
+    for (mark, files) in
+        [("r", &analyse_call.reads), ("w", &analyse_call.writes), ("x", &analyse_call.removes)]
+    {
         for file in files {
             let _ = write!(out, " {mark}:{}", file.path);
             match file.lines {
@@ -41,10 +43,10 @@ fn show(act: &ActionSummary) -> String {
             }
         }
     }
-    for target in &act.test_targets {
+    for target in &analyse_call.test_targets {
         let _ = write!(out, " t:{target}");
     }
-    if let Some(query) = &act.query {
+    if let Some(query) = &analyse_call.query {
         let _ = write!(out, " q:{query}");
     }
     out
@@ -52,7 +54,8 @@ fn show(act: &ActionSummary) -> String {
 
 #[track_caller]
 fn check(tool: &str, rows: &[(&str, &str)]) {
-    let shown = |(input, _): &(&str, &str)| format!("{input} => {}", show(&act(tool, input)));
+    let shown =
+        |(input, _): &(&str, &str)| format!("{input} => {}", show(&analyse_call(tool, input)));
     let wanted = |(input, want): &(&str, &str)| format!("{input} => {want}");
     let wrong: Vec<_> =
         rows.iter().map(|row| (shown(row), wanted(row))).filter(|(is, want)| is != want).collect();
@@ -60,7 +63,7 @@ fn check(tool: &str, rows: &[(&str, &str)]) {
 }
 
 #[test]
-fn commands_that_look() {
+fn read_commands() {
     check(
         "bash",
         &[
@@ -109,7 +112,7 @@ fn commands_that_look() {
 }
 
 #[test]
-fn commands_that_edit() {
+fn edit_commands() {
     check(
         "bash",
         &[
@@ -153,7 +156,7 @@ fn commands_that_edit() {
 }
 
 #[test]
-fn commands_that_test_and_run() {
+fn test_and_run_commands() {
     check(
         "bash",
         &[
@@ -218,7 +221,7 @@ fn commands_that_test_and_run() {
 }
 
 #[test]
-fn tools_with_names_and_values() {
+fn structured_tools() {
     for (tool, input, want) in [
         ("Bash", r#"{"command": "pytest -q", "description": "Run the tests"}"#, "Test tv"),
         ("shell", r#"{"command": ["bash", "-lc", "cat a.py"]}"#, "Read r:a.py"),
@@ -284,33 +287,36 @@ fn tools_with_names_and_values() {
         ("read_file", "{'path': 'a.py', 'start_line': 3, 'end_line': 7}", "Read r:a.py@3-7"),
         ("read_files", r#"{"paths": ["a.py", "b.py"]}"#, "Read r:a.py r:b.py"),
     ] {
-        assert_eq!(show(&act(tool, input)), want, "{tool} {input}");
+        assert_eq!(show(&analyse_call(tool, input)), want, "{tool} {input}");
     }
 }
 
 #[test]
-fn the_host_overrules() {
+fn host_policies_override_the_classification() {
     let policies = ToolPolicies::default()
         .with("deploy_check", ToolPolicy { kind: Some(Kind::Poll), poll: true, stateful: true });
     let step = Step::default().with_action("deploy_check", Input::None);
-    let act = understand(&step, &policies);
-    assert_eq!((act.kind, act.poll, act.stateful), (Kind::Poll, true, true));
+    let analyse_call = analyse(&step, &policies);
+    assert_eq!(
+        (analyse_call.kind, analyse_call.poll, analyse_call.stateful),
+        (Kind::Poll, true, true)
+    );
 }
 
 #[test]
-fn speech_is_a_message() {
+fn a_step_without_a_tool_is_a_message() {
     let step = Step::thought("Which flight\n would you like?")
         .with_observation("The first. No error please.");
-    let act = understand(&step, &ToolPolicies::default());
-    assert_eq!((act.kind, act.outcome.failed), (Kind::Message, false));
-    assert_eq!(act.text_for_meaning, "Which flight would you like?");
-    assert_eq!(understand(&Step::default(), &ToolPolicies::default()).kind, Kind::Message);
+    let analyse_call = analyse(&step, &ToolPolicies::default());
+    assert_eq!((analyse_call.kind, analyse_call.outcome.failed), (Kind::Message, false));
+    assert_eq!(analyse_call.text_for_meaning, "Which flight would you like?");
+    assert_eq!(analyse(&Step::default(), &ToolPolicies::default()).kind, Kind::Message);
 }
 
 #[test]
-fn keys_see_through_form() {
+fn fingerprints_ignore_form() {
     let same = |a: (&str, &str), b: (&str, &str)| {
-        let (a, b) = (act(a.0, a.1), act(b.0, b.1));
+        let (a, b) = (analyse_call(a.0, a.1), analyse_call(b.0, b.1));
         (a.key == b.key, a.loose_key == b.loose_key, a.target_key == b.target_key)
     };
     let all = (true, true, true);
@@ -320,7 +326,7 @@ fn keys_see_through_form() {
         same(("t", r#"{"a": 1, "request_id": "1"}"#), ("t", r#"{"a": 1, "request_id": "2"}"#)),
         all
     );
-    // An explanation, a folder or an echo is decoration.
+    // An explanation, a folder and an echo are decoration.
     assert_eq!(
         same(("t", r#"{"a": 1, "reason": "p"}"#), ("t", r#"{"a": 1, "reason": "q"}"#)),
         (false, true, true)
@@ -329,7 +335,7 @@ fn keys_see_through_form() {
         same(("bash", "cat a.py"), ("bash", "# look\necho now; cat a.py")),
         (false, true, true)
     );
-    // Other lines of the same file are another act about the same thing.
+    // Other lines of the same file are a different action on the same target.
     assert_eq!(
         same(("bash", "sed -n 1,9p a.py"), ("bash", "sed -n 9,20p a.py")),
         (false, false, true)
@@ -347,7 +353,7 @@ fn keys_see_through_form() {
 }
 
 #[test]
-fn meanings_are_short_and_telling() {
+fn descriptions_are_short() {
     for (tool, input, want) in [
         ("bash", "grep -rn 'def foo' src/", "search def foo src"),
         ("bash", "sed -i 's/a/b/' a.py", "edit a.py"),
@@ -357,19 +363,24 @@ fn meanings_are_short_and_telling() {
         ("cancel_reservation", r#"{"reservation_id": "A1"}"#, "cancel reservation A1"),
         ("get_user_details", r#"{"user_id": "u_1"}"#, "read u_1"),
     ] {
-        assert_eq!(act(tool, input).text_for_meaning, want, "{tool} {input}");
+        assert_eq!(analyse_call(tool, input).text_for_meaning, want, "{tool} {input}");
     }
 }
 
 #[test]
-fn commands_are_named() {
-    let act =
-        act("bash", "cd a && git diff | head; cargo test; python -m pytest; FOO=1 python x.py");
-    assert_eq!(act.commands, ["git diff", "cargo test", "python -m pytest", "python x.py"]);
+fn commands_are_listed_with_their_subcommands() {
+    let analyse_call = analyse_call(
+        "bash",
+        "cd a && git diff | head; cargo test; python -m pytest; FOO=1 python x.py",
+    );
+    assert_eq!(
+        analyse_call.commands,
+        ["git diff", "cargo test", "python -m pytest", "python x.py"]
+    );
 }
 
 #[test]
-fn hostile_texts_are_quick() {
+fn hostile_texts_take_linear_time() {
     for unit in [
         "$(", "(", ")", "\"", "'", "`", "<<E\n", "a|", "{\"a\":", "[", "\\", "\u{1b}[", "open(\"",
         "Path('", "/tmp/", "'a ", "é", "1:", "x)\n",
@@ -378,39 +389,43 @@ fn hostile_texts_are_quick() {
         for tool in ["bash", "python", "search", "str_replace_editor"] {
             let step =
                 Step::thought(&text).with_action(tool, Input::Text(&text)).with_observation(&text);
-            let act = understand(&step, &ToolPolicies::default());
-            assert!(act.reads.len() <= 16 && act.writes.len() <= 16 && act.commands.len() <= 16);
+            let analyse_call = analyse(&step, &ToolPolicies::default());
+            assert!(
+                analyse_call.reads.len() <= 16
+                    && analyse_call.writes.len() <= 16
+                    && analyse_call.commands.len() <= 16
+            );
             assert!(entities(&text, &text).len() <= 16);
-            assert!(act.text_for_meaning.chars().count() <= 300);
+            assert!(analyse_call.text_for_meaning.chars().count() <= 300);
         }
     }
 }
 
 proptest! {
     #[test]
-    fn no_text_breaks_it(tool in "[a-zA-Z_]{0,12}|bash|python|edit", input in "\\PC{0,200}", seen in "(\\PC|\n|\u{1b}){0,200}") {
+    fn no_text_causes_a_panic(tool in "[a-zA-Z_]{0,12}|bash|python|edit", input in "\\PC{0,200}", seen in "(\\PC|\n|\u{1b}){0,200}") {
         let step = Step::thought(&seen).with_action(&tool, Input::Text(&input)).with_observation(&seen);
-        let act = understand(&step, &ToolPolicies::default());
-        prop_assert_eq!(&act, &understand(&step, &ToolPolicies::default()));
+        let analyse_call = analyse(&step, &ToolPolicies::default());
+        prop_assert_eq!(&analyse_call, &analyse(&step, &ToolPolicies::default()));
     }
 
     #[test]
-    fn no_command_line_breaks_it(input in "([a-z./ -]|\\$\\(|[|&;<>(){}'\"`\\\\#\n=]|<<EOF|EOF|sed -i|cat|python|find|xargs|é){0,60}") {
+    fn no_command_line_causes_a_panic(input in "([a-z./ -]|\\$\\(|[|&;<>(){}'\"`\\\\#\n=]|<<EOF|EOF|sed -i|cat|python|find|xargs|é){0,60}") {
         let step = Step::default().with_action("bash", Input::Text(&input)).with_observation(&input);
-        understand(&step, &ToolPolicies::default());
+        analyse(&step, &ToolPolicies::default());
         let step = Step::default().with_action("python", Input::Text(&input)).with_observation(&input);
-        understand(&step, &ToolPolicies::default());
+        analyse(&step, &ToolPolicies::default());
     }
 
     #[test]
-    fn order_and_spacing_of_arguments_do_not_count(
+    fn fingerprints_ignore_order_and_spacing_of_arguments(
         pairs in prop::collection::btree_map("[a-z_]{1,8}", "[a-zA-Z0-9 ./-]{0,20}", 1..6),
         gap in "[ \n\t]{0,3}",
     ) {
         let forward: Vec<String> = pairs.iter().map(|(k, v)| format!("\"{k}\": \"{v}\"")).collect();
         let backward: Vec<String> = pairs.iter().rev().map(|(k, v)| format!("\"{k}\"{gap}:\"{v}\"{gap}")).collect();
-        let one = act("some_tool", &format!("{{{}}}", forward.join(", ")));
-        let two = act("some_tool", &format!("{{{gap}{}}}", backward.join(",")));
+        let one = analyse_call("some_tool", &format!("{{{}}}", forward.join(", ")));
+        let two = analyse_call("some_tool", &format!("{{{gap}{}}}", backward.join(",")));
         prop_assert_eq!((one.key, one.loose_key), (two.key, two.loose_key));
     }
 

@@ -1,320 +1,167 @@
-//! Which tool does what: a table of known names, and for the rest the words of the name.
+//! Classifies tools: a table of known names, and the words of the name for all others.
 //!
-//! A host may overrule both: see [`ToolPolicies`].
+//! A host can override both with [`ToolPolicies`].
 
 use std::collections::BTreeMap;
 
 use super::Kind;
 
-/// What the host knows about a tool.
+/// Properties of a tool that the host declares.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ToolPolicy {
-    /// The kind of every call of this tool, instead of what we would make of it.
+    /// The kind of every call of this tool.
     pub kind: Option<Kind>,
-    /// Calling it again and again is how it is used.
+    /// Repeated calls are normal.
     pub poll: bool,
-    /// The same call may rightly answer differently each time (a browser, a session).
+    /// The same call may return different results (a browser, a session).
     pub stateful: bool,
 }
 
-/// What the host knows about its tools, by their exact names.
+/// Declared tools by exact name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolPolicies {
     by_name: BTreeMap<String, ToolPolicy>,
 }
 
 impl ToolPolicies {
-    /// The same policies with one more.
+    /// Adds a tool.
     #[must_use]
     pub fn with(mut self, tool: &str, policy: ToolPolicy) -> Self {
         self.by_name.insert(tool.to_owned(), policy);
         self
     }
 
-    /// What is known about a tool; nothing is the default.
+    /// Returns the declared properties of a tool, or the default.
     pub fn of(&self, tool: &str) -> ToolPolicy {
         self.by_name.get(tool).copied().unwrap_or_default()
     }
 }
 
-/// How the argument of a tool is to be read.
+/// Format of a tool's argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ToolKind {
     /// A command line.
     Shell,
-    /// A piece of code.
+    /// Source code.
     Code,
-    /// An editor whose `command` says what it does.
+    /// An editor whose `command` argument selects the operation.
     Editor,
     /// A patch.
     Patch,
-    /// A statement for a database.
+    /// A database statement.
     Sql,
-    /// Names and values.
+    /// Named arguments.
     Plain(Kind),
 }
 
 use Kind::{Change, Edit, Finish, Message, Poll, Read, Run, Search, Test, Think};
 use ToolKind::{Code, Editor, Patch, Plain, Shell, Sql};
 
-/// Known names in lower case, `-` written `_`, sorted.
-const KNOWN: &[(&str, ToolKind)] = &[
-    ("apply_diff", Plain(Edit)),
-    ("apply_patch", Patch),
-    ("ask_followup_question", Plain(Message)),
-    ("ask_user", Plain(Message)),
-    ("askuserquestion", Plain(Message)),
-    ("attempt_completion", Plain(Finish)),
-    ("await_terminal", Plain(Poll)),
-    ("bash", Shell),
-    ("bash_20250124", Shell),
-    ("bashoutput", Plain(Poll)),
-    ("browse", Plain(Read)),
-    ("browse_interactive", Plain(Run)),
-    ("browser", Plain(Run)),
-    ("calculate", Plain(Run)),
-    ("calculator", Plain(Run)),
-    ("click", Plain(Run)),
-    ("close_terminal", Plain(Run)),
-    ("cmd", Shell),
-    ("code", Code),
-    ("code_execution", Code),
-    ("code_interpreter", Code),
-    ("codebase_search", Plain(Search)),
-    ("complete_task", Plain(Finish)),
-    ("computer", Plain(Run)),
-    ("container.exec", Shell),
-    ("create", Plain(Edit)),
-    ("create_file", Plain(Edit)),
-    ("delete_file", Plain(Edit)),
-    ("developer__shell", Shell),
-    ("developer__text_editor", Editor),
-    ("done", Plain(Finish)),
-    ("duckduckgo_search", Plain(Search)),
-    ("edit", Plain(Edit)),
-    ("edit_file", Plain(Edit)),
-    ("edit_notebook", Plain(Edit)),
-    ("editor", Editor),
-    ("evaluate", Plain(Run)),
-    ("exec", Shell),
-    ("exec_command", Shell),
-    ("execute", Shell),
-    ("execute_bash", Shell),
-    ("execute_command", Shell),
-    ("execute_ipython_cell", Code),
-    ("execute_python", Code),
-    ("execute_sql", Sql),
-    ("exit", Plain(Finish)),
-    ("exitplanmode", Plain(Think)),
-    ("fetch", Plain(Read)),
-    ("file_editor", Editor),
-    ("file_search", Plain(Search)),
-    ("fileeditortool", Editor),
-    ("final_answer", Plain(Finish)),
-    ("find_archived_url", Plain(Read)),
-    ("find_file", Plain(Search)),
-    ("find_next", Plain(Search)),
-    ("find_on_page_ctrl_f", Plain(Search)),
-    ("finish", Plain(Finish)),
-    ("get_terminal_output", Plain(Poll)),
-    ("glob", Plain(Search)),
-    ("go_back", Plain(Run)),
-    ("google_search", Plain(Search)),
-    ("goto", Plain(Read)),
-    ("grep", Plain(Search)),
-    ("grep_search", Plain(Search)),
-    ("handoff", Plain(Message)),
-    ("image_view", Plain(Read)),
-    ("insert", Plain(Edit)),
-    ("insert_content", Plain(Edit)),
-    ("inspect_file_as_text", Plain(Read)),
-    ("ipython", Code),
-    ("jupyter", Code),
-    ("killbash", Plain(Run)),
-    ("killshell", Plain(Run)),
-    ("list_dir", Plain(Read)),
-    ("local_shell", Shell),
-    ("lookup", Plain(Search)),
-    ("ls", Plain(Read)),
-    ("multi_tool_use.parallel", Plain(Run)),
-    ("multiedit", Plain(Edit)),
-    ("navigate", Plain(Read)),
-    ("new_task", Plain(Run)),
-    ("notebookedit", Plain(Edit)),
-    ("notebookread", Plain(Read)),
-    ("open", Plain(Read)),
-    ("open_file", Plain(Read)),
-    ("page_down", Plain(Read)),
-    ("page_up", Plain(Read)),
-    ("powershell", Shell),
-    ("press", Plain(Run)),
-    ("python", Code),
-    ("python3", Code),
-    ("python_interpreter", Code),
-    ("python_repl", Code),
-    ("query_database", Sql),
-    ("read", Plain(Read)),
-    ("repl", Code),
-    ("replace", Plain(Edit)),
-    ("replace_in_file", Plain(Edit)),
-    ("report", Plain(Finish)),
-    ("respond", Plain(Message)),
-    ("run_bash", Shell),
-    ("run_command", Shell),
-    ("run_in_terminal", Shell),
-    ("run_ipython", Code),
-    ("run_python", Code),
-    ("run_query", Sql),
-    ("run_shell_command", Shell),
-    ("run_sql", Sql),
-    ("run_terminal_cmd", Shell),
-    ("screenshot", Plain(Read)),
-    ("scroll", Plain(Read)),
-    ("scroll_down", Plain(Read)),
-    ("scroll_up", Plain(Read)),
-    ("search", Plain(Search)),
-    ("search_dir", Plain(Search)),
-    ("search_file", Plain(Search)),
-    ("search_replace", Plain(Edit)),
-    ("select_option", Plain(Run)),
-    ("send_message_to_user", Plain(Message)),
-    ("sequentialthinking", Plain(Think)),
-    ("sh", Shell),
-    ("shell", Shell),
-    ("shell_command", Shell),
-    ("snapshot", Plain(Read)),
-    ("sql", Sql),
-    ("sql_db_list_tables", Plain(Read)),
-    ("sql_db_query", Sql),
-    ("sql_db_query_checker", Plain(Think)),
-    ("sql_db_schema", Plain(Read)),
-    ("str_replace", Plain(Edit)),
-    ("str_replace_based_edit_tool", Editor),
-    ("str_replace_editor", Editor),
-    ("submit", Plain(Finish)),
-    ("switch_mode", Plain(Think)),
-    ("task", Plain(Run)),
-    ("task_done", Plain(Finish)),
-    ("task_tracker", Plain(Think)),
-    ("taskoutput", Plain(Poll)),
-    ("terminal", Shell),
-    ("terminaltool", Shell),
-    ("terminate", Plain(Finish)),
-    ("text_editor", Editor),
-    ("text_editor_20250124", Editor),
-    ("think", Plain(Think)),
-    ("todoread", Plain(Think)),
-    ("todowrite", Plain(Think)),
-    ("transfer_to_human_agents", Plain(Message)),
-    ("type", Plain(Run)),
-    ("undo_edit", Plain(Edit)),
-    ("update_plan", Plain(Think)),
-    ("update_todo_list", Plain(Think)),
-    ("view", Plain(Read)),
-    ("view_file", Plain(Read)),
-    ("view_image", Plain(Read)),
-    ("visit", Plain(Read)),
-    ("visit_page", Plain(Read)),
-    ("visit_webpage", Plain(Read)),
-    ("web_fetch", Plain(Read)),
-    ("web_search", Plain(Search)),
-    ("webfetch", Plain(Read)),
-    ("websearch", Plain(Search)),
-    ("wikipedia", Plain(Search)),
-    ("wikipedia_search", Plain(Search)),
-    ("write", Plain(Edit)),
-    ("write_stdin", Plain(Run)),
-    ("write_to_file", Plain(Edit)),
-    ("write_todos", Plain(Think)),
+/// Known names in lower case, with `_` for `-`.
+#[rustfmt::skip]
+const KNOWN: &[(ToolKind, &[&str])] = &[
+    (Shell, &[
+        "bash", "bash_20250124", "cmd", "container.exec", "developer__shell", "exec", "exec_command",
+        "execute", "execute_bash", "execute_command", "local_shell", "powershell", "run_bash", "run_command",
+        "run_in_terminal", "run_shell_command", "run_terminal_cmd", "sh", "shell", "shell_command",
+        "terminal", "terminaltool",
+    ]),
+    (Code, &[
+        "code", "code_execution", "code_interpreter", "execute_ipython_cell", "execute_python", "ipython",
+        "jupyter", "python", "python3", "python_interpreter", "python_repl", "repl", "run_ipython",
+        "run_python",
+    ]),
+    (Editor, &[
+        "developer__text_editor", "editor", "file_editor", "fileeditortool", "str_replace_based_edit_tool",
+        "str_replace_editor", "text_editor", "text_editor_20250124",
+    ]),
+    (Patch, &["apply_patch"]),
+    (Sql, &["execute_sql", "query_database", "run_query", "run_sql", "sql", "sql_db_query"]),
+    (Plain(Edit), &[
+        "apply_diff", "create", "create_file", "delete_file", "edit", "edit_file", "edit_notebook", "insert",
+        "insert_content", "multiedit", "notebookedit", "replace", "replace_in_file", "search_replace",
+        "str_replace", "undo_edit", "write", "write_to_file",
+    ]),
+    (Plain(Read), &[
+        "browse", "fetch", "find_archived_url", "goto", "image_view", "inspect_file_as_text", "list_dir",
+        "ls", "navigate", "notebookread", "open", "open_file", "page_down", "page_up", "read", "screenshot",
+        "scroll", "scroll_down", "scroll_up", "snapshot", "sql_db_list_tables", "sql_db_schema", "view",
+        "view_file", "view_image", "visit", "visit_page", "visit_webpage", "web_fetch", "webfetch",
+    ]),
+    (Plain(Search), &[
+        "codebase_search", "duckduckgo_search", "file_search", "find_file", "find_next",
+        "find_on_page_ctrl_f", "glob", "google_search", "grep", "grep_search", "lookup", "search",
+        "search_dir", "search_file", "web_search", "websearch", "wikipedia", "wikipedia_search",
+    ]),
+    (Plain(Run), &[
+        "browse_interactive", "browser", "calculate", "calculator", "click", "close_terminal", "computer",
+        "evaluate", "go_back", "killbash", "killshell", "multi_tool_use.parallel", "new_task", "press",
+        "select_option", "task", "type", "write_stdin",
+    ]),
+    (Plain(Poll), &["await_terminal", "bashoutput", "get_terminal_output", "taskoutput"]),
+    (Plain(Think), &[
+        "exitplanmode", "sequentialthinking", "sql_db_query_checker", "switch_mode", "task_tracker", "think",
+        "todoread", "todowrite", "update_plan", "update_todo_list", "write_todos",
+    ]),
+    (Plain(Message), &[
+        "ask_followup_question", "ask_user", "askuserquestion", "handoff", "respond", "send_message_to_user",
+        "transfer_to_human_agents",
+    ]),
+    (Plain(Finish), &[
+        "attempt_completion", "complete_task", "done", "exit", "final_answer", "finish", "report", "submit",
+        "task_done", "terminate",
+    ]),
 ];
 
-/// Words of a name and what they say. The first row that has a word of the name decides.
+/// Words of tool names. The first row with a word of the name applies.
+#[rustfmt::skip]
 const BY_WORD: &[(ToolKind, &[&str])] = &[
     (Shell, &["bash", "shell", "terminal", "powershell"]),
-    (
-        Plain(Think),
-        &[
-            "think",
-            "thinking",
-            "thought",
-            "plan",
-            "todo",
-            "todos",
-            "reflect",
-            "scratchpad",
-            "brainstorm",
-        ],
-    ),
+    (Plain(Think), &[
+        "think", "thinking", "thought", "plan", "todo", "todos", "reflect", "scratchpad", "brainstorm",
+    ]),
     (Plain(Finish), &["finish", "final", "submit", "terminate", "completion", "done"]),
-    (
-        Plain(Search),
-        &["search", "find", "grep", "glob", "lookup", "query", "retrieve", "wikipedia", "google"],
-    ),
+    (Plain(Search), &[
+        "search", "find", "grep", "glob", "lookup", "query", "retrieve", "wikipedia", "google",
+    ]),
     (Sql, &["sql"]),
     (Code, &["python", "ipython", "jupyter", "interpreter", "repl", "javascript"]),
     (Plain(Poll), &["wait", "poll", "sleep", "status", "progress", "await"]),
     (Plain(Test), &["test", "tests", "pytest", "verify", "lint", "typecheck"]),
-    (
-        Plain(Change),
-        &[
-            "update", "delete", "remove", "cancel", "book", "send", "set", "add", "post", "put",
-            "modify", "exchange", "return", "refund", "pay", "transfer", "schedule", "reserve",
-            "order", "purchase", "buy", "enable", "disable", "grant", "revoke", "assign", "close",
-            "merge", "deploy", "publish", "upload", "approve", "create", "make", "insert",
-            "rename", "move", "save", "reply", "toggle", "suspend", "resume", "refuel", "reboot",
-            "drop",
-        ],
-    ),
-    (
-        Plain(Read),
-        &[
-            "get",
-            "list",
-            "read",
-            "fetch",
-            "view",
-            "show",
-            "open",
-            "describe",
-            "load",
-            "visit",
-            "browse",
-            "inspect",
-            "check",
-            "scroll",
-            "download",
-            "screenshot",
-            "snapshot",
-            "extract",
-            "cat",
-            "info",
-            "history",
-            "transcript",
-            "navigate",
-        ],
-    ),
+    (Plain(Change), &[
+        "update", "delete", "remove", "cancel", "book", "send", "set", "add", "post", "put", "modify",
+        "exchange", "return", "refund", "pay", "transfer", "schedule", "reserve", "order", "purchase", "buy",
+        "enable", "disable", "grant", "revoke", "assign", "close", "merge", "deploy", "publish", "upload",
+        "approve", "create", "make", "insert", "rename", "move", "save", "reply", "toggle", "suspend",
+        "resume", "refuel", "reboot", "drop",
+    ]),
+    (Plain(Read), &[
+        "get", "list", "read", "fetch", "view", "show", "open", "describe", "load", "visit", "browse",
+        "inspect", "check", "scroll", "download", "screenshot", "snapshot", "extract", "cat", "info",
+        "history", "transcript", "navigate",
+    ]),
     (Plain(Edit), &["edit", "write", "patch", "replace"]),
     (Plain(Message), &["ask", "respond", "message", "notify", "say", "handoff"]),
 ];
 
-/// Words that make a change a change of files.
+/// Words that turn a change into a change of files.
 const FILE_WORDS: [&str; 9] =
     ["file", "files", "edit", "notebook", "code", "text", "line", "lines", "content"];
 
-/// How a tool is to be read.
-pub(super) fn manner(tool: &str) -> ToolKind {
-    let folded = fold(tool);
-    if let Some(manner) = known(&folded) {
-        return manner;
+/// Returns the argument format of a tool.
+pub(super) fn kind_of(tool: &str) -> ToolKind {
+    let lowercased = fold(tool);
+    if let Some(tool_kind) = known(&lowercased) {
+        return tool_kind;
     }
-    // `mcp__server__tool`, `functions.tool`, `server/tool`: the last part is the tool.
-    let last = folded.rsplit("__").next().unwrap_or(&folded);
+    // In `mcp__server__tool`, `functions.tool` and `server/tool` the last part is the tool.
+    let last = lowercased.rsplit("__").next().unwrap_or(&lowercased);
     let last = last.rsplit(['.', '/', ':']).next().unwrap_or(last);
-    let known = if last.len() < folded.len() { known(last) } else { None };
+    let known = if last.len() < lowercased.len() { known(last) } else { None };
     known.unwrap_or_else(|| by_words(tool))
 }
 
-/// The kind of a tool that code calls as a function, when its name is clear enough.
+/// Returns the kind of a tool that code calls as a function, if its name is specific enough.
 pub(super) fn called_kind(name: &str) -> Option<Kind> {
     if let Some(Plain(kind)) = known(name).filter(|_| name.contains('_')) {
         return Some(kind);
@@ -327,7 +174,7 @@ pub(super) fn called_kind(name: &str) -> Option<Kind> {
     None
 }
 
-/// What a statement does to a database.
+/// Returns the kind of a database statement.
 pub(super) fn sql_kind(statement: &str) -> Kind {
     let start = statement.trim_start().trim_start_matches('.');
     let first: String = start
@@ -349,9 +196,8 @@ fn fold(tool: &str) -> String {
         .collect()
 }
 
-fn known(folded: &str) -> Option<ToolKind> {
-    let at = KNOWN.binary_search_by(|(name, _)| (*name).cmp(folded)).ok()?;
-    KNOWN.get(at).map(|(_, manner)| *manner)
+fn known(lowercased: &str) -> Option<ToolKind> {
+    KNOWN.iter().find(|(_, names)| names.contains(&lowercased)).map(|(kind, _)| *kind)
 }
 
 fn by_words(tool: &str) -> ToolKind {
@@ -371,14 +217,14 @@ fn by_words(tool: &str) -> ToolKind {
         .first()
         .and_then(|word| BY_WORD.iter().find(|(_, list)| list.contains(&word.as_str())));
     let found = verb.or_else(|| BY_WORD.iter().find(|(_, list)| list.iter().any(|word| has(word))));
-    match found.map(|(manner, _)| *manner) {
+    match found.map(|(tool_kind, _)| *tool_kind) {
         Some(Plain(Change)) if touches_files => Plain(Edit),
-        Some(manner) => manner,
+        Some(tool_kind) => tool_kind,
         None => Plain(Run),
     }
 }
 
-/// The words of `snake_case`, `camelCase` and `kebab-case` names, in lower case.
+/// Returns the words of a `snake_case`, `camelCase` or `kebab-case` name in lower case.
 pub(super) fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut open = false;
@@ -405,17 +251,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_sorted_and_folded() {
-        for pair in KNOWN.windows(2) {
-            assert!(pair[0].0 < pair[1].0, "{} {}", pair[0].0, pair[1].0);
-        }
-        for (name, _) in KNOWN {
+    fn known_names_are_unique_and_folded() {
+        let names: Vec<&str> = KNOWN.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        for (at, name) in names.iter().enumerate() {
             assert_eq!(fold(name), *name);
+            assert!(!names[..at].contains(name), "{name} twice");
         }
     }
 
     #[test]
-    fn tools_are_known_or_guessed() {
+    fn tools_are_classified_by_table_or_words() {
         for (tool, want) in [
             ("Bash", Shell),
             ("bash", Shell),
@@ -460,12 +305,12 @@ mod tests {
             ("getWeather", Plain(Read)),
             ("frobnicate", Plain(Run)),
         ] {
-            assert_eq!(manner(tool), want, "{tool}");
+            assert_eq!(kind_of(tool), want, "{tool}");
         }
     }
 
     #[test]
-    fn statements_read_or_change() {
+    fn database_statements_are_classified() {
         for (statement, want) in [
             ("select 1", Read),
             (" WITH a AS (SELECT 1) SELECT * FROM a", Read),
@@ -478,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_has_the_last_word() {
+    fn declared_tools_are_found_by_exact_name() {
         let policy = ToolPolicy { kind: Some(Poll), poll: true, stateful: false };
         let policies = ToolPolicies::default().with("check", policy);
         assert_eq!(policies.of("check"), policy);

@@ -1,4 +1,4 @@
-//! Answers, and what is made of them.
+//! Outcomes of observations.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn of(kind: Kind, answer: &str) -> Outcome {
 }
 
 #[test]
-fn failures_are_told_from_mentions() {
+fn failures_are_distinguished_from_mentions() {
     for (kind, answer, want) in [
         // Exit codes.
         (Kind::Run, "<returncode>1</returncode>\n<output>\nx\n</output>", Some(Why::ExitCode)),
@@ -24,7 +24,7 @@ fn failures_are_told_from_mentions() {
             "<returncode>2</returncode>\n<output>\ngrep: x: No such file or directory\n</output>",
             Some(Why::ExitCode),
         ),
-        // Content that has errors in it.
+        // Content with errors in it.
         (
             Kind::Read,
             "def f():\n    raise ValueError('x')\n\nclass MyError(Exception):\n    pass",
@@ -44,7 +44,7 @@ fn failures_are_told_from_mentions() {
         (Kind::Run, "Compiled with 0 errors.", None),
         (Kind::Run, "No errors found", None),
         (Kind::Test, "5 passed, 0 failed", None),
-        // Reading that did not work.
+        // Failed reads.
         (Kind::Read, "cat: a.py: No such file or directory", Some(Why::Text)),
         (Kind::Read, "Error: file not found", Some(Why::Text)),
         (Kind::Read, "<tool_use_error>File does not exist.</tool_use_error>", Some(Why::Text)),
@@ -80,9 +80,9 @@ fn failures_are_told_from_mentions() {
 }
 
 #[test]
-fn tests_structures_and_other_hosts() {
+fn outcomes_of_tests_structures_and_hosts() {
     for (kind, answer, want) in [
-        // Tests.
+        // Test runs.
         (Kind::Test, "=== 3 failed, 2 passed in 0.12s ===", Some(Why::Tests)),
         (
             Kind::Test,
@@ -91,7 +91,7 @@ fn tests_structures_and_other_hosts() {
         ),
         (Kind::Test, "Ran 3 tests in 0.1s\n\nFAILED (failures=1)", Some(Why::Tests)),
         (Kind::Test, "FAIL: test_a\nAssertionError: 1 != 2", Some(Why::Text)),
-        // Structures.
+        // Structured outputs.
         (Kind::Change, "{\"error\": \"no seats\"}", Some(Why::Structure)),
         (Kind::Read, "{\"error\": null, \"data\": 1}", None),
         (Kind::Read, "{\"status_code\": 404, \"body\": \"\"}", Some(Why::Structure)),
@@ -124,7 +124,7 @@ fn tests_structures_and_other_hosts() {
         (Kind::Run, "go: downloading x v1.2.3\n./a.go:3:5: undefined: x", Some(Why::Text)),
         (Kind::Run, "npm ERR! code ELIFECYCLE\nnpm ERR! errno 1", Some(Why::Text)),
         (Kind::Run, "Uncaught TypeError: x is not a function\n    at a.js:3", Some(Why::Text)),
-        // Talk.
+        // Messages.
         (Kind::Message, "Error: I see an error on my side, please help", None),
         (Kind::Message, "exitcode: 1 (execution failed)\nCode output: x", Some(Why::ExitCode)),
         (Kind::Run, "", None),
@@ -134,7 +134,7 @@ fn tests_structures_and_other_hosts() {
 }
 
 #[test]
-fn shells_that_answer_with_a_structure() {
+fn structured_shell_outputs_are_unwrapped() {
     for (answer, code, why, signature) in [
         (
             r#"{"output": "Traceback (most recent call last):\n  File \"a\"\nKeyError: 'x'\n", "metadata": {"exit_code": 1}}"#,
@@ -152,7 +152,7 @@ fn shells_that_answer_with_a_structure() {
         (r#"{"a": 1}"#, None, None, ""),
     ] {
         let step = Step::default().with_observation(answer);
-        let source = Source { prints: true, compares: false };
+        let source = Source { is_printed: true, compares: false };
         let outcome = Outcome::of(&step, Kind::Test, source, &mut String::new());
         let found = (outcome.exit_code, outcome.why, outcome.signature_text.as_str());
         assert_eq!(found, (code, why, signature), "{answer}");
@@ -160,18 +160,18 @@ fn shells_that_answer_with_a_structure() {
 }
 
 #[test]
-fn a_difference_is_an_answer() {
+fn a_reported_difference_is_not_a_failure() {
     let step =
         Step::default().with_observation("--- a\n+++ b\n-x\n+y\n\nExit code: 1").with_error(true);
     let of = |compares| {
-        let source = Source { prints: true, compares };
+        let source = Source { is_printed: true, compares };
         Outcome::of(&step, Kind::Read, source, &mut String::new()).failed
     };
     assert!(!of(true) && of(false));
 }
 
 #[test]
-fn the_host_is_believed_except_about_an_empty_search() {
+fn host_errors_count_except_for_empty_searches() {
     let step = Step::default().with_observation("fine").with_error(true);
     assert_eq!(
         Outcome::of(&step, Kind::Run, Source::default(), &mut String::new()).why,
@@ -233,7 +233,7 @@ fn the_same_error_has_the_same_signature() {
 }
 
 #[test]
-fn an_answer_is_new_only_if_it_says_something_new() {
+fn the_result_key_ignores_volatile_text() {
     let key = |answer: &str| of(Kind::Run, answer).result_key;
     assert_eq!(key("2 passed in 0.12s"), key("2 passed  in 0.34s\n"));
     assert_ne!(key("2 passed in 0.12s"), key("3 passed in 0.12s"));
@@ -242,7 +242,7 @@ fn an_answer_is_new_only_if_it_says_something_new() {
 }
 
 #[test]
-fn nothing_came_back() {
+fn empty_outputs_are_recognised() {
     for (answer, want) in [
         ("", true),
         (" \n", true),
@@ -259,7 +259,7 @@ fn nothing_came_back() {
 }
 
 #[test]
-fn success_needs_evidence() {
+fn success_requires_positive_evidence() {
     assert!(of(Kind::Run, "<returncode>0</returncode>").succeeded);
     assert!(of(Kind::Test, "4 passed in 0.1s").succeeded);
     assert!(!of(Kind::Run, "hello").succeeded);
