@@ -20,6 +20,8 @@ mod process;
 mod provider;
 /// Time and memory per engine step.
 mod steps;
+/// Durable steps and pages of runs.
+mod store;
 
 const USAGE: &str = "\
 cargo lab-bench <command>
@@ -28,6 +30,7 @@ cargo lab-bench <command>
                          Python that has the public package) also its `evaluate_all`
   gateway [RB]           requests per second, latency and CPU time per request of `rb serve`, beside nginx
   instructions [RB]...   instructions per gateway request and per step of `rb check`, by valgrind's callgrind
+  store [URL]            durable steps per second and pages of runs in a new SQLite file, or in this empty database
   train RB               the training load for profile-guided optimisation of `rb`
 
 RB is an `rb` executable; the default is the release build of this checkout.
@@ -46,6 +49,8 @@ async fn main() -> Result<()> {
         ["instructions", rbs @ ..] => {
             instructions::run(&rbs.iter().map(PathBuf::from).collect::<Vec<_>>()).await?;
         }
+        ["store"] => store::run(None).await?,
+        ["store", url] => store::run(Some(url)).await?,
         ["train", rb] => gateway::train(Path::new(rb)).await?,
         other => bail!(
             "unknown command: `{}`; `cargo lab-bench help` lists the commands",

@@ -154,7 +154,7 @@ const LAYERS: [Layer; 17] = [
     // Measurements; no crate of the product may depend on them.
     Layer {
         name: "lab-bench",
-        internal: &["rb-engine", "rb-embed"],
+        internal: &["rb-engine", "rb-embed", "rb-store"],
         external: External::AllBut(&[]),
     },
     // Builds and tests the product without compiling it into itself.
