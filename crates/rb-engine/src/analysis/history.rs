@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::analysis::action::{ActionSummary, Kind, ToolPolicies, analyse, entities};
 use crate::analysis::embedding::{Embedder, Vector};
-use crate::analysis::identifiers::{Name, each_name};
+use crate::analysis::identifiers::each_name;
 use crate::analysis::phrases::{Cue, CueSet};
 use crate::analysis::recency_filter::RecencyFilter;
 use crate::analysis::text::{any_in, fingerprint, fnv1a, prefix, searchable, word_count};
@@ -52,25 +52,12 @@ pub(crate) struct StepContext {
     pub(crate) on_task: Option<f64>,
     /// Share of the names in the action that are known in this run; `None` if it contains none.
     pub(crate) familiar: Option<f64>,
-    /// The names in the texts of the step.
-    pub(crate) names: Names,
     /// Fingerprints of the texts that an edit removes and inserts, in order; empty for other actions.
     pub(crate) edit: Vec<u64>,
     /// The action writes a file that was written before.
     pub(crate) rewrites: bool,
     /// The action changed something successfully.
     pub(crate) changes: bool,
-}
-
-/// The names at the start of each text of a step, in order.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Names {
-    /// Names in the argument.
-    pub(crate) argument: Vec<Name>,
-    /// Names in the thought.
-    pub(crate) thought: Vec<Name>,
-    /// Names in the result.
-    pub(crate) result: Vec<Name>,
 }
 
 impl StepContext {
@@ -204,7 +191,7 @@ impl History {
         let asked = self.asked_for.as_ref().map_or(0.0, near);
         let on_task = self.task.as_ref().map(|task| near(task).max(asked));
         let familiar = self.familiar(step, &action);
-        let names = self.record_names(step);
+        self.record_names(step);
         let edit = if action.edits {
             edited_texts(step.action.map_or("", |action| action.input.text()))
         } else {
@@ -229,7 +216,6 @@ impl History {
             thought,
             on_task,
             familiar,
-            names,
             edit,
             rewrites,
             changes,
@@ -281,20 +267,13 @@ impl History {
     }
 
     /// Records all names of the step.
-    fn record_names(&mut self, step: &Step<'_>) -> Names {
+    fn record_names(&mut self, step: &Step<'_>) {
         let input = step.action.map_or("", |action| action.input.text());
-        // On average, one byte in eight starts a name.
-        let room = |text: &str| Vec::with_capacity(text.len().min(NAMES_BYTES_MAX) / 8);
-        let mut names = Names {
-            argument: room(input),
-            thought: room(step.thought),
-            result: room(step.observation),
-        };
-        record_names(&mut self.names, step.user_input, |_| {});
-        record_names(&mut self.names, step.thought, |name| names.thought.push(name));
-        record_names(&mut self.names, input, |name| names.argument.push(name));
-        record_names(&mut self.names, step.observation, |name| names.result.push(name));
-        names
+        for text in [step.user_input, step.thought, input, step.observation] {
+            each_name(&text[..text.floor_char_boundary(NAMES_BYTES_MAX)], |name| {
+                self.names.insert(name.hash);
+            });
+        }
     }
 
     /// Returns the share of new lines and whether the result is short, and records the lines.
@@ -386,14 +365,6 @@ fn reports_nothing_found(answer: &str, action: &ActionSummary, cues: CueSet) -> 
 
 /// Bytes of a text in which names are searched.
 pub(crate) const NAMES_BYTES_MAX: usize = 6_000;
-
-/// Records and reports every name at the start of a text.
-fn record_names(names: &mut RecencyFilter, text: &str, mut report: impl FnMut(Name)) {
-    each_name(&text[..text.floor_char_boundary(NAMES_BYTES_MAX)], |name| {
-        names.insert(name.hash);
-        report(name);
-    });
-}
 
 /// Maximum number of pieces of an edit; larger edits are rewrites.
 const EDIT_TEXTS_MAX: usize = 14;

@@ -3,10 +3,8 @@
 //! A *coined* name (with a digit, an underscore or an inner capital, such as an identifier, an id or a file) nearly
 //! always comes from somewhere. An ordinary word does not, so a coined name counts three times as much.
 
-use std::borrow::Cow;
-
 use crate::analysis::recency_filter::RecencyFilter;
-use crate::analysis::text::{FNV1A_START, fnv1a_with};
+use crate::analysis::text::{FNV1A_START, byte_table, fnv1a_with};
 
 /// Weight of an ordinary word; that of a coined name is 1.
 const PLAIN: f64 = 1.0 / 3.0;
@@ -71,16 +69,11 @@ pub(crate) struct Mentions {
 
 impl Mentions {
     /// Counts the names of a text, without those that are in `seen` already.
-    pub(crate) fn of(
-        text: &str,
-        names: &[Name],
-        known: &KnownIdentifiers,
-        seen: &mut StepSet,
-    ) -> Self {
-        let mut mentions = Self { hashes: Vec::with_capacity(names.len()), ..Self::default() };
-        for name in names.iter().filter(|name| is_mention(text, **name)) {
-            if !seen.insert(name.hash) {
-                continue;
+    pub(crate) fn of(text: &str, known: &KnownIdentifiers, seen: &mut StepSet) -> Self {
+        let mut mentions = Self::default();
+        each_name(text, |name| {
+            if !is_mention(text, name) || !seen.insert(name.hash) {
+                return;
             }
             let coined =
                 name.has_digit || is_coined(&text.as_bytes()[name.starts_at..name.ends_at]);
@@ -94,7 +87,7 @@ impl Mentions {
                 mentions.coined_unknown += u32::from(coined);
             }
             mentions.hashes.push(name.hash);
-        }
+        });
         mentions
     }
 
@@ -173,60 +166,43 @@ pub(crate) struct Name {
 /// Reports every name in a text: words of at least four characters, and shorter ones with a digit. Ordinary words are
 /// included; a run repeats those, so they have little effect.
 pub(crate) fn each_name(text: &str, mut found: impl FnMut(Name)) {
-    let (mut hash, mut starts_at, mut digits) = (FNV1A_START, 0_usize, 0_usize);
-    // A space at the end ends the last word.
-    text.bytes().chain([b' ']).enumerate().for_each(|(at, byte)| {
-        if is_name_byte(byte) {
-            hash = fnv1a_with(hash, byte.to_ascii_lowercase());
+    let (mut hash, mut starts_at, mut digits) = (FNV1A_START, 0, 0);
+    for ends_at in 0..=text.len() {
+        // The end of the text ends the last word.
+        let byte = text.as_bytes().get(ends_at).copied().unwrap_or(b' ');
+        let lower = NAME_BYTES[usize::from(byte)];
+        if lower != 0 {
+            hash = fnv1a_with(hash, lower);
             digits += usize::from(byte.is_ascii_digit());
-            return;
+            continue;
         }
-        let len = at - starts_at;
+        let len = ends_at - starts_at;
         if len >= 3 && (len >= 4 || digits > 0) && digits < len {
-            found(Name { hash, starts_at, ends_at: at, has_digit: digits > 0 });
+            found(Name { hash, starts_at, ends_at, has_digit: digits > 0 });
         }
-        (hash, starts_at, digits) = (FNV1A_START, at + 1, 0);
-    });
+        (hash, starts_at, digits) = (FNV1A_START, ends_at + 1, 0);
+    }
 }
 
-/// Reports whether a byte belongs to a name. Non-ASCII bytes do.
-fn is_name_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
-}
-
-/// Selects the names at the start of a text from all of its names. The last one may be cut, which makes it a different
-/// name.
-pub(crate) fn names_within<'n>(names: &'n [Name], beginning: &str) -> Cow<'n, [Name]> {
-    let whole = names.partition_point(|name| name.ends_at <= beginning.len());
-    let (within, rest) = names.split_at(whole);
-    let Some(cut) = rest.first().and_then(|name| beginning.get(name.starts_at..)) else {
-        return within.into();
-    };
-    let mut within = within.to_vec();
-    let before = beginning.len() - cut.len();
-    each_name(cut, |name| {
-        let (starts_at, ends_at) = (before + name.starts_at, before + name.ends_at);
-        within.push(Name { starts_at, ends_at, ..name });
-    });
-    within.into()
-}
+/// Lower-case form of the bytes of names, 0 for all others.
+static NAME_BYTES: [u8; 256] = byte_table!(0, |byte| {
+    if byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii() {
+        byte.to_ascii_lowercase()
+    } else {
+        0
+    }
+});
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::analysis::text::fnv1a;
 
-    fn mentions(text: &str, known: &KnownIdentifiers, seen: &mut StepSet) -> Mentions {
-        let mut names = Vec::new();
-        each_name(text, |name| names.push(name));
-        Mentions::of(text, &names, known, seen)
-    }
-
     #[test]
     fn names_are_counted_once_with_weight_and_origin() {
         let mut known = KnownIdentifiers::default();
         known.add_requested("Repair the PartLoader of case_7");
-        known.add(&mentions("seen elsewhere", &known, &mut StepSet::default()).hashes);
+        known.add(&Mentions::of("seen elsewhere", &known, &mut StepSet::default()).hashes);
         let cases = [
             ("nothing", "", 0, 0.0, 0.0, 0),
             ("numbers and short words are no names", "the 12345 of it", 0, 0.0, 0.0, 0),
@@ -252,7 +228,7 @@ mod tests {
             ("underscores around a word coin nothing", "__main__", 1, PLAIN, 0.0, 0),
         ];
         for (name, text, count, unknown, familiar, requested) in cases {
-            let got = mentions(text, &known, &mut StepSet::default());
+            let got = Mentions::of(text, &known, &mut StepSet::default());
             assert_eq!((got.hashes.len(), got.requested), (count, requested), "{name}");
             assert!((got.unknown - unknown).abs() < 1e-9, "{name}: {}", got.unknown);
             // The spelling of the first occurrence decides whether a name is coined.
@@ -263,39 +239,25 @@ mod tests {
     #[test]
     fn names_in_the_argument_do_not_count_in_the_result() {
         let (known, mut seen) = (KnownIdentifiers::default(), StepSet::default());
-        assert_eq!(mentions("order W2378156", &known, &mut seen).hashes.len(), 2);
-        let answer = mentions("order W2378156 pending", &known, &mut seen);
+        assert_eq!(Mentions::of("order W2378156", &known, &mut seen).hashes.len(), 2);
+        let answer = Mentions::of("order W2378156 pending", &known, &mut seen);
         assert_eq!(answer.hashes.len(), 1);
     }
 
     #[test]
     fn quarantined_names_can_be_added() {
         let (mut known, mut aside) = (KnownIdentifiers::default(), RecencyFilter::default());
-        for hash in mentions("quarantined names", &known, &mut StepSet::default()).hashes {
+        for hash in Mentions::of("quarantined names", &known, &mut StepSet::default()).hashes {
             aside.insert(hash);
         }
         known.add_all(&mut aside);
-        let again = mentions("quarantined names", &known, &mut StepSet::default());
+        let again = Mentions::of("quarantined names", &known, &mut StepSet::default());
         assert!(again.unknown == 0.0 && again.unknown_share() == 0.0);
         assert!(
-            mentions("quarantined", &KnownIdentifiers::default(), &mut StepSet::default()).unknown
+            Mentions::of("quarantined", &KnownIdentifiers::default(), &mut StepSet::default())
+                .unknown
                 > 0.0
         );
-    }
-
-    #[test]
-    fn names_of_a_prefix_equal_a_separate_search() {
-        let names_of = |text: &str| {
-            let mut names = Vec::new();
-            each_name(text, |name| names.push(name));
-            names
-        };
-        let text = "ab1 12345 Word, get_user(größe) 12x34 last";
-        let names = names_of(text);
-        for len in (0..=text.len()).filter(|len| text.is_char_boundary(*len)) {
-            let beginning = &text[..len];
-            assert_eq!(*names_within(&names, beginning), names_of(beginning), "{beginning}");
-        }
     }
 
     #[test]

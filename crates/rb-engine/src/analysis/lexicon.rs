@@ -35,7 +35,7 @@ impl ThoughtWords {
         let mut ends = [0_usize; PHRASES];
         let (mut has_failed, mut may_retract) = (false, false);
         let cues = CueSet::match_thought(thought, |hit| {
-            may_retract |= hit.cue == Cue::Hint || is_noun_of_retraction(hit, thought.lower());
+            may_retract |= may_be_in_retraction(hit, thought.lower());
             found.count(hit, thought.lower(), &mut ends[hit.number], &mut has_failed);
         });
         if may_retract || has_any(thought.text(), FOLDED_TO_ASCII) {
@@ -63,13 +63,19 @@ impl ThoughtWords {
     }
 }
 
-/// Reports whether a hit is a noun before "is", such as in "the bug is not".
-fn is_noun_of_retraction(hit: Hit, text: &str) -> bool {
-    matches!(hit.phrase, "bug" | "issue" | "problem" | "fix")
-        && text[hit.end..]
+/// Reports whether a hit may be part of a retraction: a cheap check of the word next to it.
+fn may_be_in_retraction(hit: Hit, text: &str) -> bool {
+    let before = || text[..hit.start].trim_end_matches(is_space);
+    match hit.phrase {
+        "wrong" => before().ends_with("was"),
+        "mind" => before().ends_with("never"),
+        "disregard" => true,
+        "bug" | "issue" | "problem" | "fix" => text[hit.end..]
             .trim_start_matches(is_space)
             .strip_prefix("is")
-            .is_some_and(|rest| rest.starts_with(is_space))
+            .is_some_and(|rest| rest.starts_with(is_space)),
+        _ => false,
+    }
 }
 
 /// Properties of an observation.
@@ -242,8 +248,7 @@ mod tests {
         }
     }
 
-    const COUNTED: [Cue; 5] =
-        [Cue::Doubt, Cue::DoubtUnscored, Cue::Trouble, Cue::Hint, Cue::HintNoun];
+    const COUNTED: [Cue; 4] = [Cue::Doubt, Cue::DoubtUnscored, Cue::Trouble, Cue::Hint];
 
     /// Texts made of the counted words: whole, cut and run together.
     fn wordy() -> impl Strategy<Value = String> {

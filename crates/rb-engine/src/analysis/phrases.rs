@@ -17,10 +17,8 @@ pub(crate) enum Cue {
     DoubtUnscored,
     /// A trouble word of the difficulty score.
     Trouble,
-    /// A word of a retraction.
+    /// A word of a retraction that is no trouble word.
     Hint,
-    /// A noun of a retraction that is no trouble word.
-    HintNoun,
     /// The agent corrects itself.
     Correction,
     /// An interjection with which a self-correction may begin.
@@ -77,7 +75,7 @@ pub(crate) const MISSING: &[&str] = &[
 /// "failed" counts as a second trouble word beside "fail".
 pub(crate) const FAIL: &str = "fail";
 
-/// All phrases, in lower case. The first five rows and the rows for [`Cue::Failure`] and [`Cue::TestRun`] are fixed by the
+/// All phrases, in lower case. The first four rows and the rows for [`Cue::Failure`] and [`Cue::TestRun`] are fixed by the
 /// reference.
 #[rustfmt::skip]
 pub(crate) const TABLE: &[(Cue, Scope, &[&str])] = &[
@@ -87,8 +85,7 @@ pub(crate) const TABLE: &[(Cue, Scope, &[&str])] = &[
     ]),
     (Cue::DoubtUnscored, Scope::Thought, &["let me think", "on second thought"]),
     (Cue::Trouble, Scope::Thought, &[FAIL, "error", "exception", "traceback", "crash", "broken", "bug", "issue", "problem"]),
-    (Cue::HintNoun, Scope::Thought, &["fix"]),
-    (Cue::Hint, Scope::Thought, &["wrong", "mind", "disregard"]),
+    (Cue::Hint, Scope::Thought, &["fix", "wrong", "mind", "disregard"]),
     (Cue::Correction, Scope::Thought, CORRECTIONS),
     (Cue::SecondThought, Scope::Thought, SECOND_THOUGHTS),
     (Cue::Missing, Scope::Thought, MISSING),

@@ -8,6 +8,26 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
+/// Computes a table over all bytes at compile time, for loops over every byte of a step.
+macro_rules! byte_table {
+    ($zero:expr, |$byte:ident| $value:expr) => {{
+        let mut table = [$zero; 256];
+        let mut $byte = 0_u8;
+        loop {
+            table[$byte as usize] = $value;
+            if $byte == u8::MAX {
+                break table;
+            }
+            $byte += 1;
+        }
+    }};
+}
+pub(crate) use byte_table;
+
+/// Word bytes: letters, digits, the underscore, and everything that is not ASCII.
+pub(crate) static WORD_BYTES: [bool; 256] =
+    byte_table!(false, |byte| byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii());
+
 /// Reports whether a character is a letter, any kind of number, or the underscore. Combining marks are not word
 /// characters.
 pub fn is_word(c: char) -> bool {

@@ -22,8 +22,8 @@ use super::{Monitor, MonitorSpec, ProfileWeights, Signal, Suite};
 use crate::analysis::action::Kind;
 use crate::analysis::embedding::Vector;
 use crate::analysis::features::StepFeatures;
-use crate::analysis::history::{NAMES_BYTES_MAX, Names, StepContext, installs_package};
-use crate::analysis::identifiers::{KnownIdentifiers, Mentions, Name, StepSet, names_within};
+use crate::analysis::history::{NAMES_BYTES_MAX, StepContext, installs_package};
+use crate::analysis::identifiers::{KnownIdentifiers, Mentions, StepSet};
 use crate::analysis::phrases::Cue;
 use crate::analysis::recency_filter::RecencyFilter;
 use crate::analysis::text::is_blank;
@@ -140,7 +140,7 @@ impl Monitor for SilentTopicDrift {
                 .as_ref()
                 .map_or(0.0, |direction| context.similarity_to(direction)),
         };
-        let mentions = self.mentions(step, &context.names);
+        let mentions = self.mentions(step);
         let evidence = match context.action.kind {
             // A requested change of direction is not drift, and neither is the start of a run.
             _ if self.grace_steps > 0 || self.productive_steps < PRODUCTIVE_STEPS_MIN => {
@@ -178,18 +178,17 @@ impl Monitor for SilentTopicDrift {
 }
 
 impl SilentTopicDrift {
-    fn mentions(&self, step: &Step<'_>, names: &Names) -> StepMentions {
-        let mentions = |text: &str, bytes: usize, names: &[Name], seen: &mut StepSet| {
-            let text = start_of(text, bytes);
-            Mentions::of(text, &names_within(names, text), &self.known, seen)
+    fn mentions(&self, step: &Step<'_>) -> StepMentions {
+        let mentions = |text: &str, bytes: usize, seen: &mut StepSet| {
+            Mentions::of(start_of(text, bytes), &self.known, seen)
         };
         let input = step.action.map_or("", |action| action.input.text());
         // Names in the argument do not count again in the result.
         let mut seen = StepSet::default();
         StepMentions {
-            argument: mentions(input, NAMES_BYTES, &names.argument, &mut seen),
-            result: mentions(step.observation, ANSWER_BYTES, &names.result, &mut seen),
-            thought: mentions(step.thought, NAMES_BYTES, &names.thought, &mut StepSet::default()),
+            argument: mentions(input, NAMES_BYTES, &mut seen),
+            result: mentions(step.observation, ANSWER_BYTES, &mut seen),
+            thought: mentions(step.thought, NAMES_BYTES, &mut StepSet::default()),
         }
     }
 

@@ -4,7 +4,7 @@
 //! in a log line is noise. So requests lose only colour codes and spacing, outputs also clock times and addresses, and
 //! error messages also numbers.
 
-use crate::analysis::text;
+use crate::analysis::text::{self, WORD_BYTES, byte_table};
 
 /// Amount of text that is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,8 +57,10 @@ impl<'t> Strip<'t, '_> {
     fn run(&mut self) {
         self.spacing(Gap::Start);
         // Everything volatile starts with one of these bytes or contains a digit.
-        while let Some(ahead) =
-            self.bytes.get(self.at..).and_then(|rest| rest.iter().position(|b| may_replace(*b)))
+        while let Some(ahead) = self
+            .bytes
+            .get(self.at..)
+            .and_then(|rest| rest.iter().position(|b| STOP_BYTES[usize::from(*b)]))
         {
             self.at += ahead;
             let byte = self.bytes.get(self.at).copied().unwrap_or(0);
@@ -367,14 +369,14 @@ pub(super) fn without_escapes(text: &str) -> std::borrow::Cow<'_, str> {
     plain.into()
 }
 
-/// Word bytes: letters, digits, the underscore, and everything that is not ASCII.
-fn is_word_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
-}
-
 /// Bytes at which text may have to be replaced.
-fn may_replace(byte: u8) -> bool {
-    byte <= b' ' || byte.is_ascii_digit() || matches!(byte, b'/' | b'\'' | b'"' | b'`')
+static STOP_BYTES: [bool; 256] = byte_table!(false, |byte| matches!(
+    byte,
+    0..=b' ' | b'"' | b'\'' | b'/' | b'0'..=b'9' | b'`'
+));
+
+fn is_word_byte(byte: u8) -> bool {
+    WORD_BYTES[usize::from(byte)]
 }
 
 /// Reports whether a word is random: a long hexadecimal number, or many alternations of letters and digits.
