@@ -1,39 +1,32 @@
-//! The measuring room: how good the monitors are, on runs whose end is known.
+//! Evaluation of the monitors on labelled runs: how often they fire on successes and failures, how well the composite
+//! separates the two, and how well alarms agree with labelled steps.
 //!
-//! **No IO.** The caller reads files and hands over [`corpus::LabelledRun`]s; it gets back a
-//! [`report::Report`], as a text table, as JSON or as one HTML page.
-//!
-//! **Deterministic.** Whatever is drawn (resamples, places of plants, wording) comes from the seed in
-//! [`measure::Options`]; the same runs and the same seed give the same report on any machine.
+//! No IO: the caller reads files and passes [`corpus::LabelledRun`]s. Deterministic: the same runs and the same seed give
+//! the same report on any machine.
 //!
 //! ```
-//! use rb_quality::judge::{Judge, StepCount, SuiteJudge};
-//! use rb_quality::measure::{Options, measure};
 //! use rb_engine::config::Engine;
+//! use rb_quality::evaluation::{Options, evaluate};
+//! use rb_quality::scorer::{Scorer, StepCount, SuiteScorer};
 //!
-//! let monitors = SuiteJudge::new(Engine::default());
-//! let judges: [&dyn Judge; 2] = [&monitors, &StepCount];
-//! let report = measure(&[], &judges, &Options::default(), &());
+//! let suite = SuiteScorer::new(Engine::default());
+//! let scorers: [&dyn Scorer; 2] = [&suite, &StepCount];
+//! let report = evaluate(&[], &scorers, &Options::default(), &());
 //! assert!(report.sets.is_empty());
 //! ```
 #![warn(missing_docs)]
 
-/// Runs whose outcome, and perhaps whose mistakes, are known.
+/// Labelled runs and the split into tuning and held-out tasks.
 pub mod corpus;
-/// Whoever gives a run its scores: a suite of monitors, or something to compare it with.
-pub mod judge;
-/// From runs and judges to a report.
-pub mod measure;
-/// What is reported, and how it is shown.
+/// The evaluation.
+pub mod evaluation;
+/// The result of an evaluation.
 pub mod report;
-/// Real successful runs with a known fault planted into them.
-pub mod splice;
-/// The numbers: rates, areas, intervals, agreement.
+/// Seeded random numbers.
+pub mod rng;
+/// Monitor suites and the baseline they are compared with.
+pub mod scorer;
+/// Proportions, ROC areas, intervals and agreement.
 pub mod stats;
-
-/// Chance from a seed.
-mod dice;
-/// Texts cut for reading.
-mod text;
-/// The targets, met or missed.
-mod verdict;
+/// The report as a text table.
+pub mod table;

@@ -29,7 +29,7 @@ const TERMINAL: &[&str] =
 ///
 /// A new crate needs a separate artifact, heavy dependencies, or a promise about dependencies it does not have. It is
 /// added here and in ARCHITECTURE.md, with a decision.
-const LAYERS: [Layer; 17] = [
+const LAYERS: [Layer; 18] = [
     Layer {
         name: "rb-engine",
         internal: &[],
@@ -37,7 +37,11 @@ const LAYERS: [Layer; 17] = [
     },
     Layer { name: "rb-embed", internal: &[], external: External::AllBut(NETWORK) },
     Layer { name: "rb-wire", internal: &["rb-engine"], external: External::AllBut(NETWORK) },
-    Layer { name: "rb-quality", internal: &["rb-engine"], external: External::AllBut(NETWORK) },
+    Layer {
+        name: "rb-quality",
+        internal: &["rb-engine", "rb-wire"],
+        external: External::AllBut(NETWORK),
+    },
     // The store waits for the disk and the database on tokio; it has no HTTP.
     Layer {
         name: "rb-store",
@@ -156,6 +160,11 @@ const LAYERS: [Layer; 17] = [
         name: "lab-bench",
         internal: &["rb-engine", "rb-embed", "rb-store"],
         external: External::AllBut(&[]),
+    },
+    Layer {
+        name: "lab-quality",
+        internal: &["rb-engine", "rb-embed", "rb-quality", "rb-wire"],
+        external: External::AllBut(NETWORK),
     },
     // Builds and tests the product without compiling it into itself.
     Layer { name: "xtask", internal: &[], external: External::AllBut(NETWORK) },

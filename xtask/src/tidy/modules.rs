@@ -1,15 +1,10 @@
 //! Rule about modules: the graph of a crate's top-level modules has no cycle.
 //!
 //! An edge is a `use` or an inline path that begins with `crate`, `super` or `self`; test modules are not part of the graph.
-//! `xtask/cycles.toml` lists the cycles that still exist. A module may leave that list, none may join it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::Result;
-
 use super::{File, Repository};
-
-const ALLOWED: &str = "xtask/cycles.toml";
 
 /// Names of modules that only tests use.
 const TEST_MODULES: [&str; 3] = ["tests", "trial", "test_util"];
@@ -17,29 +12,13 @@ const TEST_MODULES: [&str; 3] = ["tests", "trial", "test_util"];
 /// Edges between the top-level modules of one crate.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-pub(super) fn acyclic(repository: &Repository) -> Result<Vec<String>> {
-    let allowed = repository.toml(ALLOWED)?;
-    let mut problems = Vec::new();
-    let sources: BTreeSet<&str> = repository.ending(".rs").filter_map(source_folder).collect();
-    for folder in sources {
-        let name = folder.trim_end_matches("/src").rsplit('/').next().unwrap_or_default();
-        let listed = allowed.get(name).and_then(|modules| modules.as_array());
-        let listed: BTreeSet<&str> =
-            listed.into_iter().flatten().filter_map(|module| module.as_str()).collect();
-        let mut cyclic = BTreeSet::new();
-        for cycle in cycles(&graph(repository, folder)) {
-            if cycle.iter().any(|module| !listed.contains(module.as_str())) {
-                problems.push(format!("{folder}: {} depend on each other", cycle.join(", ")));
-            }
-            cyclic.extend(cycle);
-        }
-        for module in listed.iter().filter(|module| !cyclic.contains(**module)) {
-            problems.push(format!(
-                "{ALLOWED}: `{module}` of {name} is in no cycle any more; remove it from the list"
-            ));
-        }
-    }
-    Ok(problems)
+pub(super) fn acyclic(repository: &Repository) -> Vec<String> {
+    let folders: BTreeSet<&str> = repository.ending(".rs").filter_map(source_folder).collect();
+    let cycles = folders.into_iter().flat_map(|folder| {
+        let cycles = cycles(&graph(repository, folder)).into_iter();
+        cycles.map(move |cycle| format!("{folder}: {} depend on each other", cycle.join(", ")))
+    });
+    cycles.collect()
 }
 
 /// The `src` folder of the crate a file belongs to.
@@ -203,10 +182,8 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(files: &[(&str, &str)], allowed: &str, expected: &[&str]) {
-        let mut files = files.to_vec();
-        files.push((ALLOWED, allowed));
-        assert_eq!(acyclic(&Repository::of(&files)).unwrap(), expected);
+    fn check(files: &[(&str, &str)], expected: &[&str]) {
+        assert_eq!(acyclic(&Repository::of(files)), expected);
     }
 
     #[test]
@@ -237,9 +214,8 @@ mod tests {
             ("crates/x/src/b/inner.rs", "fn f() { super::super::c::g() }"),
             ("crates/x/src/c.rs", "use crate::a::A;"),
         ];
-        check(&files, "", &["crates/x/src: a, b, c depend on each other"]);
-        check(&files, "x = [\"a\", \"b\", \"c\"]", &[]);
-        check(&files, "x = [\"a\", \"b\"]", &["crates/x/src: a, b, c depend on each other"]);
+        check(&files, &["crates/x/src: a, b, c depend on each other"]);
+        check(&files[..4], &[]);
     }
 
     #[test]
@@ -248,7 +224,7 @@ mod tests {
             ("crates/x/src/a.rs", "//! A.\n#[cfg(test)]\nmod tests;\nuse crate::b::B;"),
             ("crates/x/src/b.rs", "use crate::a::A;"),
         ];
-        check(&files, "", &["crates/x/src: a, b depend on each other"]);
+        check(&files, &["crates/x/src: a, b depend on each other"]);
     }
 
     #[test]
@@ -258,16 +234,6 @@ mod tests {
             ("crates/x/src/b.rs", "//! B.\n#[cfg(test)]\nmod tests { use crate::a::A; }"),
             ("crates/x/src/b/tests.rs", "use crate::a::A;"),
         ];
-        check(&files, "", &[]);
-    }
-
-    #[test]
-    fn the_list_of_cycles_only_shrinks() {
-        let files = [("crates/x/src/a.rs", "use crate::b::B;"), ("crates/x/src/b.rs", "")];
-        check(
-            &files,
-            "x = [\"a\"]",
-            &["xtask/cycles.toml: `a` of x is in no cycle any more; remove it from the list"],
-        );
+        check(&files, &[]);
     }
 }

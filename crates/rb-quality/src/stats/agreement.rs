@@ -1,45 +1,44 @@
-//! How alarms and people agree on the step.
+//! Agreement of alarms with labelled steps.
 //!
-//! A labelled step is *hit* when an alarm begins at most `window` steps away from it. Many alarms hit by
-//! luck, so the same number of alarms at random steps of the same run stands beside it, exactly: of the
-//! `C(n, k)` ways to place `k` alarms on `n` steps, those that avoid the `c` steps of a label's window
-//! are `C(n - c, k)`.
+//! A labelled step is *hit* when an alarm begins at most `window` steps away. The baseline is the exact expectation for the
+//! same number of alarms at random steps of the same run: of the `C(n, k)` placements of `k` alarms on `n` steps,
+//! `C(n - c, k)` miss the `c` steps of a label's window.
 
 use serde::Serialize;
 
 use super::rate::Rate;
 use super::resample::Resamples;
-use super::{Estimate, real};
+use super::{Estimate, as_f64};
 
-/// One run with labels, as agreement sees it.
+/// Labels and alarms of one run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LabelledAlarms {
-    /// Which task, as a number.
+    /// Number of the task.
     pub task: usize,
-    /// How many steps the run has.
+    /// Number of steps.
     pub steps: usize,
-    /// The steps with a label.
+    /// Labelled steps.
     pub labels: Vec<usize>,
-    /// The steps at which an alarm begins.
+    /// Steps at which an alarm begins.
     pub alarms: Vec<usize>,
 }
 
-/// How far alarms and labels agree.
+/// Agreement of alarms and labels.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Agreement {
     /// Runs with labels.
     pub runs: usize,
-    /// An alarm this many steps away still counts.
+    /// Maximum distance of an alarm from its label, in steps.
     pub window: usize,
-    /// Labelled steps that were hit.
+    /// Labelled steps that are hit.
     pub hits: Rate,
-    /// The share that random alarms would hit.
+    /// Expected share of hits of random alarms.
     pub hits_at_random: f64,
-    /// By how much the share is larger than at random; the interval draws tasks.
+    /// Difference to the random share; interval by resampling tasks.
     pub lift: Estimate,
-    /// Alarms that are near a label.
+    /// Alarms near a label.
     pub precision: Rate,
-    /// The share of random alarms that would be.
+    /// Expected share of random alarms near a label.
     pub precision_at_random: f64,
 }
 
@@ -53,7 +52,7 @@ struct Count {
     near_expected: f64,
 }
 
-/// Agreement over all runs that have labels; `None` without any.
+/// Computes the agreement over all runs with labels; `None` without any.
 pub fn agreement(
     runs: &[LabelledAlarms],
     window: usize,
@@ -72,10 +71,10 @@ pub fn agreement(
     let (labels, alarms) = (total(|c| c.labels), total(|c| c.alarms));
     let parts: Vec<_> = counted
         .iter()
-        .map(|(task, c)| (*task, real(c.hits) - c.hits_expected, real(c.labels)))
+        .map(|(task, c)| (*task, as_f64(c.hits) - c.hits_expected, as_f64(c.labels)))
         .collect();
     let hits = Rate::wilson(total(|c| c.hits), labels);
-    let hits_at_random = sum(|c| c.hits_expected) / real(labels);
+    let hits_at_random = sum(|c| c.hits_expected) / as_f64(labels);
     Some(Agreement {
         runs: counted.len(),
         window,
@@ -83,7 +82,7 @@ pub fn agreement(
         hits_at_random,
         lift: Estimate::from_resamples(hits.share.value - hits_at_random, resamples.ratios(&parts)),
         precision: Rate::wilson(total(|c| c.near), alarms),
-        precision_at_random: sum(|c| c.near_expected) / real(alarms.max(1)),
+        precision_at_random: sum(|c| c.near_expected) / as_f64(alarms.max(1)),
     })
 }
 
@@ -110,15 +109,15 @@ fn count(run: &LabelledAlarms, window: usize) -> Count {
             .iter()
             .filter(|alarm| labels.iter().any(|label| near(**alarm, *label)))
             .count(),
-        near_expected: real(alarms.len()) * real(covered) / real(run.steps.max(1)),
+        near_expected: as_f64(alarms.len()) * as_f64(covered) / as_f64(run.steps.max(1)),
     }
 }
 
-/// The chance that one of `alarms` different random steps of `steps` is among `covered` given ones.
+/// Probability that one of `alarms` distinct random steps out of `steps` is among `covered` given ones.
 fn chance_of_a_hit(steps: usize, covered: usize, alarms: usize) -> f64 {
     let miss = |placed: usize| {
         let free = steps.saturating_sub(covered + placed);
-        real(free) / real(steps.saturating_sub(placed).max(1))
+        as_f64(free) / as_f64(steps.saturating_sub(placed).max(1))
     };
     1.0 - (0..alarms.min(steps)).map(miss).product::<f64>()
 }
@@ -126,7 +125,7 @@ fn chance_of_a_hit(steps: usize, covered: usize, alarms: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::rng::Rng;
 
     #[test]
     fn chances_by_hand() {
@@ -161,15 +160,15 @@ mod tests {
 
     #[test]
     fn random_alarms_have_no_lift() {
-        let mut dice = Dice::for_purpose(11, &[]);
+        let mut rng = Rng::for_purpose(11, &[]);
         let run = |task| {
-            let (steps, alarms) = (8 + dice.below(20), 1 + dice.below(4));
+            let (steps, alarms) = (8 + rng.below(20), 1 + rng.below(4));
             let mut places: Vec<usize> = (0..steps).collect();
-            places.sort_by_cached_key(|_| dice.next());
+            places.sort_by_cached_key(|_| rng.bits());
             LabelledAlarms {
                 task,
                 steps,
-                labels: vec![dice.below(steps)],
+                labels: vec![rng.below(steps)],
                 alarms: places[..alarms].to_vec(),
             }
         };

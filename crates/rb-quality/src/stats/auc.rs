@@ -1,51 +1,51 @@
-//! The area under the curve: how often a failed run scores above a successful one; ties count half.
+//! ROC area: the share of pairs in which a failed run scores above a successful one; ties count half.
 //!
-//! **Raw** compares every failure with every success. Long runs fail more often and score higher, so
-//! most of a raw area can be length. **Matched** compares only runs of nearly equal length.
+//! *Raw* compares every failure with every success. Long runs fail more often and score higher, so a raw area mostly
+//! measures length. *Matched* compares only runs of nearly equal length.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use super::resample::Resamples;
-use super::{Estimate, real};
+use super::{Estimate, as_f64};
 
-/// One run as the areas see it.
+/// One run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
-    /// How the run ended.
+    /// The run failed.
     pub failed: bool,
-    /// What the judge said.
+    /// Score of the run.
     pub score: f64,
-    /// How long it was.
+    /// Number of steps.
     pub steps: usize,
-    /// Which task it was, as a number.
+    /// Number of the task.
     pub task: usize,
 }
 
-/// An area and what it rests on.
+/// An area and its number of pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Area {
     /// The area and its interval.
     #[serde(flatten)]
     pub area: Estimate,
-    /// How many pairs of a failure and a success were compared.
+    /// Compared pairs of a failure and a success.
     pub pairs: usize,
 }
 
-/// Whether two runs are of nearly equal length: within one step, or 10 % of the longer.
+/// Returns true if lengths differ by at most one step or 10 % of the longer.
 pub fn nearly_equal(one: usize, other: usize) -> bool {
     let apart = one.abs_diff(other);
     apart <= 1 || 10 * apart <= one.max(other)
 }
 
-/// Between all failures and successes; `None` unless there are both. O(n log n).
+/// Raw area; `None` unless there are failures and successes. O(n log n).
 pub fn auc(samples: &[Sample]) -> Option<f64> {
     let value = weighted(&sorted(samples), &|_| 1.0);
     value.is_finite().then_some(value)
 }
 
-/// The same with its interval.
+/// Raw area with its interval.
 pub fn raw_area(samples: &[Sample], resamples: &Resamples) -> Option<Area> {
     let sorted = sorted(samples);
     let value = weighted(&sorted, &|_| 1.0);
@@ -64,7 +64,7 @@ fn sorted(samples: &[Sample]) -> Vec<Sample> {
     sorted
 }
 
-/// The area of samples in the order of their scores, each counted as often as its task.
+/// Area of samples sorted by score, each weighted by its task.
 fn weighted(sorted: &[Sample], times: &dyn Fn(usize) -> f64) -> f64 {
     let (mut below, mut failures, mut wins) = (0.0, 0.0, 0.0);
     for ties in sorted.chunk_by(|a, b| a.score == b.score) {
@@ -80,8 +80,8 @@ fn weighted(sorted: &[Sample], times: &dyn Fn(usize) -> f64) -> f64 {
     wins / (below * failures)
 }
 
-/// Comparisons between runs of nearly equal length, summed by the two tasks compared, so that a draw of
-/// tasks costs no more than the pairs of tasks.
+/// Comparisons between runs of nearly equal length, summed by pair of tasks, so that the cost of one resample depends on the
+/// number of task pairs only.
 #[derive(Debug, Clone, Default)]
 pub struct Matched {
     cells: Vec<Cell>,
@@ -97,7 +97,7 @@ struct Cell {
 }
 
 impl Matched {
-    /// Compares every failure with the successes of nearly its length.
+    /// Compares every failure with the successes of nearly equal length.
     pub fn new(samples: &[Sample]) -> Self {
         let mut successes: Vec<&Sample> = samples.iter().filter(|sample| !sample.failed).collect();
         successes.sort_by_key(|sample| sample.steps);
@@ -122,28 +122,28 @@ impl Matched {
             failed_task,
             other_task,
             wins,
-            pairs: real(pairs),
+            pairs: as_f64(pairs),
         };
         Self { cells: cells.into_iter().map(cell).collect(), pairs }
     }
 
-    /// How many pairs there are.
+    /// Number of pairs.
     pub fn pairs(&self) -> usize {
         self.pairs
     }
 
-    /// The area between them; `None` without any.
+    /// Matched area; `None` without pairs.
     pub fn auc(&self) -> Option<f64> {
         (self.pairs > 0).then(|| self.weighted(&|_| 1.0))
     }
 
-    /// The area for every draw of tasks; not a number where a draw has no pair.
+    /// Area of every resample; NaN if a resample has no pair.
     pub fn drawn(&self, resamples: &Resamples) -> Vec<f64> {
         let draw = |times: &[f64]| self.weighted(&|task| times.get(task).copied().unwrap_or(0.0));
         resamples.iter().map(draw).collect()
     }
 
-    /// The area with its interval.
+    /// Matched area with its interval.
     pub fn area(&self, resamples: &Resamples) -> Option<Area> {
         let area = Estimate::from_resamples(self.auc()?, self.drawn(resamples));
         Some(Area { area, pairs: self.pairs })
@@ -163,7 +163,7 @@ impl Matched {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::rng::Rng;
     use proptest::prelude::*;
 
     fn samples(rows: &[(u8, f64, usize)]) -> Vec<Sample> {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nearly_equal() {
+    fn nearly_equal_lengths() {
         for (one, other, expected) in [
             (5, 5, true),
             (5, 6, true),
@@ -222,10 +222,10 @@ mod tests {
     }
 
     #[test]
-    fn shuffled_labels_tell_nothing() {
-        let mut dice = Dice::for_purpose(5, &[]);
+    fn shuffled_labels_have_no_area() {
+        let mut rng = Rng::for_purpose(5, &[]);
         let rows: Vec<_> = (0..2000)
-            .map(|n| (u8::try_from(dice.below(2)).expect("small"), real(n % 97), 5 + n % 13))
+            .map(|n| (u8::try_from(rng.below(2)).expect("small"), as_f64(n % 97), 5 + n % 13))
             .collect();
         let samples = samples(&rows);
         assert!((auc(&samples).expect("both") - 0.5).abs() < 0.03);
@@ -261,14 +261,14 @@ mod tests {
                     }
                 }
             }
-            prop_assert_eq!(auc(&samples), (pairs > 0).then(|| wins / real(pairs)));
+            prop_assert_eq!(auc(&samples), (pairs > 0).then(|| wins / as_f64(pairs)));
             let matched = Matched::new(&samples);
             prop_assert_eq!(matched.pairs(), near);
-            prop_assert_eq!(matched.auc(), (near > 0).then(|| near_wins / real(near)));
+            prop_assert_eq!(matched.auc(), (near > 0).then(|| near_wins / as_f64(near)));
         }
 
         #[test]
-        fn an_interval_holds_its_estimate(rows in any_rows(), seed in 0u64..50) {
+        fn an_interval_contains_its_estimate(rows in any_rows(), seed in 0u64..50) {
             let samples = samples(&rows);
             let resamples = Resamples::new(samples.len(), 50, seed);
             let areas = [raw_area(&samples, &resamples), Matched::new(&samples).area(&resamples)];

@@ -1,34 +1,31 @@
-//! The numbers: rates, areas, intervals, agreement.
+//! Proportions, ROC areas, intervals and agreement.
 //!
-//! Every interval is a 95 % one. Where runs share tasks they are not independent, so intervals come from
-//! drawing *tasks* again and again, with all their runs (`resample`).
+//! All intervals are 95 % intervals. Runs of one task are not independent, so tasks are resampled with all their runs.
 
-/// How alarms and people agree on the step.
+/// Agreement of alarms with labelled steps.
 pub mod agreement;
-/// The area under the curve, between all runs and between runs of equal length.
+/// ROC areas.
 pub mod auc;
-/// Shares with their intervals.
+/// Proportions with intervals.
 pub mod rate;
-/// Drawing tasks with replacement.
+/// Bootstrap over tasks.
 pub mod resample;
 
 use serde::Serialize;
 
-/// A number with its 95 % interval.
+/// A value with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Estimate {
-    /// The number.
+    /// The value.
     pub value: f64,
-    /// The lower end.
+    /// Lower bound.
     pub low: f64,
-    /// The upper end.
+    /// Upper bound.
     pub high: f64,
 }
 
 impl Estimate {
-    /// The percentile interval of resampled values around an estimate.
-    ///
-    /// In tiny samples a percentile interval can miss its own estimate; it is then widened to hold it.
+    /// Percentile interval of resampled values, widened to contain the value itself.
     pub fn from_resamples(value: f64, mut resampled: Vec<f64>) -> Self {
         resampled.retain(|value| value.is_finite());
         resampled.sort_unstable_by(f64::total_cmp);
@@ -38,20 +35,20 @@ impl Estimate {
     }
 }
 
-/// The value at that many thousandths of a sorted list.
+/// Value at a position in thousandths of a sorted list.
 fn percentile(sorted: &[f64], thousandths: usize) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     sorted.get((last * thousandths + 500) / 1000).copied()
 }
 
-/// The middle of a list; of two middles the lower.
+/// Median; the lower one of an even number of values.
 pub fn median(mut values: Vec<usize>) -> Option<usize> {
     values.sort_unstable();
     values.get(values.len().checked_sub(1)? / 2).copied()
 }
 
-/// A count as a number to reckon with.
-pub(crate) fn real(count: usize) -> f64 {
+/// Converts a count; exact below 2^32.
+pub fn as_f64(count: usize) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
@@ -61,7 +58,7 @@ mod tests {
 
     #[test]
     fn percentiles_and_medians() {
-        let sorted: Vec<f64> = (0..=1000).map(real).collect();
+        let sorted: Vec<f64> = (0..=1000).map(as_f64).collect();
         assert_eq!((percentile(&sorted, 25), percentile(&sorted, 975)), (Some(25.0), Some(975.0)));
         assert_eq!(percentile(&[], 25), None);
         assert_eq!(

@@ -1,32 +1,32 @@
-//! Shares with their intervals.
+//! Proportions with intervals.
 
 use serde::Serialize;
 
 use super::resample::Resamples;
-use super::{Estimate, real};
+use super::{Estimate, as_f64};
 
 /// The 97.5 % point of the normal distribution.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// So many of so many.
+/// A proportion: `hits` out of `of`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Rate {
-    /// How many.
+    /// Number of hits.
     pub hits: usize,
-    /// Of how many.
+    /// Number of cases.
     pub of: usize,
-    /// The share and its interval; nothing of nothing is 0, between 0 and 1.
+    /// The proportion and its interval; 0 of 0 is 0, between 0 and 1.
     #[serde(flatten)]
     pub share: Estimate,
 }
 
 impl Rate {
-    /// With Wilson's interval: honest near 0 and 1, where resampling is not.
+    /// Wilson interval, which stays valid near 0 and 1, where resampling does not.
     pub fn wilson(hits: usize, of: usize) -> Self {
         if of == 0 {
             return Self { hits, of, share: Estimate { value: 0.0, low: 0.0, high: 1.0 } };
         }
-        let (n, value) = (real(of), real(hits) / real(of));
+        let (n, value) = (as_f64(of), as_f64(hits) / as_f64(of));
         let scale = 1.0 + Z * Z / n;
         let middle = (value + Z * Z / (2.0 * n)) / scale;
         let half = Z / scale * (value * (1.0 - value) / n + Z * Z / (4.0 * n * n)).sqrt();
@@ -35,8 +35,7 @@ impl Rate {
         Self { hits, of, share: Estimate { value, low, high } }
     }
 
-    /// With the wider of Wilson's interval and the one that draws tasks: the first is honest near the
-    /// ends, the second where many runs share a task.
+    /// The wider of the Wilson interval and the interval by resampling tasks, which accounts for runs that share a task.
     pub fn by_task(items: &[(usize, bool)], resamples: &Resamples) -> Self {
         let hits = items.iter().filter(|(_, hit)| *hit).count();
         let wilson = Self::wilson(hits, items.len());

@@ -1,25 +1,23 @@
-//! Drawing tasks with replacement: the bootstrap that respects runs of the same task.
+//! Bootstrap over tasks: resamples tasks with replacement, each with all its runs.
 
 use std::collections::BTreeMap;
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 
-/// How often each task was drawn, for every draw of a whole corpus.
-///
-/// It is made once a set and shared by all its statistics.
+/// How often each task occurs in each resample. Created once per set and shared by all its statistics.
 #[derive(Debug, Clone)]
 pub struct Resamples {
     draws: Vec<Vec<f64>>,
 }
 
 impl Resamples {
-    /// `count` draws of `tasks` tasks out of as many.
+    /// Draws `count` resamples of `tasks` tasks.
     pub fn new(tasks: usize, count: usize, seed: u64) -> Self {
-        let mut dice = Dice::for_purpose(seed, &["resample"]);
+        let mut rng = Rng::for_purpose(seed, &["resample"]);
         let draw = |_| {
             let mut times = vec![0.0; tasks];
             for _ in 0..tasks {
-                if let Some(task) = times.get_mut(dice.below(tasks)) {
+                if let Some(task) = times.get_mut(rng.below(tasks)) {
                     *task += 1.0;
                 }
             }
@@ -28,12 +26,12 @@ impl Resamples {
         Self { draws: (0..count).map(draw).collect() }
     }
 
-    /// For every draw, how often each task is in it.
+    /// Weights of the tasks, per resample.
     pub fn iter(&self) -> impl Iterator<Item = &[f64]> {
         self.draws.iter().map(Vec::as_slice)
     }
 
-    /// A sum of numerators over a sum of denominators, for every draw; `parts` are (task, above, below).
+    /// Ratio of weighted sums per resample; `parts` are (task, numerator, denominator).
     pub fn ratios(&self, parts: &[(usize, f64, f64)]) -> Vec<f64> {
         let ratio = |times: &[f64]| {
             let (mut above, mut below) = (0.0, 0.0);
@@ -48,7 +46,7 @@ impl Resamples {
     }
 }
 
-/// The tasks of a corpus, numbered in the order of their keys.
+/// Numbers the tasks of a corpus in the order of their keys.
 pub fn number_tasks<'a>(keys: impl Iterator<Item = &'a str>) -> (Vec<usize>, usize) {
     let keys: Vec<&str> = keys.collect();
     let mut numbers: BTreeMap<&str, usize> = keys.iter().map(|key| (*key, 0)).collect();
@@ -64,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_draw_has_as_many_tasks_as_the_corpus() {
+    fn a_resample_has_as_many_tasks_as_the_corpus() {
         let resamples = Resamples::new(40, 20, 1);
         assert!(resamples.iter().all(|times| times.iter().sum::<f64>() == 40.0));
         let first: Vec<_> = resamples.iter().next().expect("a draw").to_vec();

@@ -1,13 +1,13 @@
-//! Reverts: an edit, the edit back, and forth again.
+//! Reverts: an edit that is undone and redone.
 
 use serde_json::Value;
 
-use super::hand::{Hand, object};
-use super::{Plant, place};
-use crate::corpus::{LabelledRun, OwnedStep};
-use crate::dice::Dice;
+use super::agent_style::{AgentStyle, object};
+use super::{Fault, place};
+use rb_quality::corpus::{LabelledRun, OwnedStep};
+use rb_quality::rng::Rng;
 
-/// Two states of the same place.
+/// Two versions of a line.
 const PAIRS: [(&str, &str); 12] = [
     ("timeout = 30", "timeout = 60"),
     ("if value is None:", "if not value:"),
@@ -58,43 +58,43 @@ const CHECKS: [(&str, &str); 8] = [
     ("python -m unittest", "Ran 14 tests in 0.210s\n\nFAILED (failures=1)"),
 ];
 
-pub(super) fn plant(run: &LabelledRun, hand: &Hand, dice: &mut Dice) -> Option<Plant> {
-    let start = place(run, dice);
-    let (variant, edits) = if hand.edits_files() {
-        file_edits(hand, dice)?
+pub(super) fn inject(run: &LabelledRun, style: &AgentStyle, rng: &mut Rng) -> Option<Fault> {
+    let start = place(run, rng);
+    let (variant, edits) = if style.edits_files() {
+        file_edits(style, rng)?
     } else {
-        ("call", call_edits(run, start, dice)?)
+        ("call", call_edits(run, start, rng)?)
     };
-    // The first edit is honest; the second is the revert.
+    // The fault begins with the second edit.
     let second = if variant == "with checks" { 2 } else { 1 };
-    let plant = Plant::inserted(variant, run, start, &edits);
-    Some(Plant { start: start + second, ..plant })
+    let fault = Fault::inserted(variant, run, start, &edits);
+    Some(Fault { start: start + second, ..fault })
 }
 
 /// Edits of a file, with or without a check after each.
-fn file_edits(hand: &Hand, dice: &mut Dice) -> Option<(&'static str, Vec<OwnedStep>)> {
-    let path = hand.path(dice);
-    let (old, new) = dice.pick(&PAIRS);
-    let (mut way, mixed) = (dice.below(WAYS), dice.one_in(3));
-    let check = dice.pick(&CHECKS);
-    let checked = hand.runs_commands() && dice.one_in(2);
+fn file_edits(style: &AgentStyle, rng: &mut Rng) -> Option<(&'static str, Vec<OwnedStep>)> {
+    let path = style.path(rng);
+    let (old, new) = rng.pick(&PAIRS);
+    let (mut way, mixed) = (rng.below(WAYS), (rng.below(3) == 0));
+    let check = rng.pick(&CHECKS);
+    let checked = style.runs_commands() && rng.below(2) == 0;
     let mut steps = Vec::new();
     for nth in 0..if checked { 4 } else { 6 } {
         let forth = nth % 2 == 0;
         let (from, to) = if forth { (old, new) } else { (new, old) };
         if mixed {
-            way = dice.below(WAYS);
+            way = rng.below(WAYS);
         }
-        let mut step = match &hand.edit {
+        let mut step = match &style.edit {
             Some(edit) => edit.act(&path, from, to),
-            None => hand.command(&shell_edit(way, &path, from, to), "", false)?,
+            None => style.command(&shell_edit(way, &path, from, to), "", false)?,
         };
-        step.thought = hand.say(dice.pick(if forth { &FORTH } else { &BACK }));
+        step.thought = style.thought(rng.pick(if forth { &FORTH } else { &BACK }));
         steps.push(step);
         if checked {
-            let mut step = hand.command(check.0, check.1, true)?;
+            let mut step = style.command(check.0, check.1, true)?;
             step.thought =
-                hand.say(dice.pick(&["Let me run it.", "Check.", "Running the checks.", ""]));
+                style.thought(rng.pick(&["Let me run it.", "Check.", "Running the checks.", ""]));
             steps.push(step);
         }
     }
@@ -103,7 +103,7 @@ fn file_edits(hand: &Hand, dice: &mut Dice) -> Option<(&'static str, Vec<OwnedSt
 
 const WAYS: usize = 8;
 
-/// A command that replaces `from` by `to`.
+/// A shell command that replaces `from` by `to`.
 fn shell_edit(way: usize, path: &str, from: &str, to: &str) -> String {
     match way {
         0 => format!("sed -i 's|{from}|{to}|' {path}"),
@@ -130,8 +130,8 @@ fn shell_edit(way: usize, path: &str, from: &str, to: &str) -> String {
 const CHANGING: [&str; 9] =
     ["update", "set", "edit", "modify", "change", "write", "assign", "move", "rename"];
 
-/// A call that changes a record, with one value going to and fro.
-fn call_edits(run: &LabelledRun, start: usize, dice: &mut Dice) -> Option<Vec<OwnedStep>> {
+/// Calls that switch one value of a record back and forth.
+fn call_edits(run: &LabelledRun, start: usize, rng: &mut Rng) -> Option<Vec<OwnedStep>> {
     let changes = |step: &&OwnedStep| {
         let tool = step.tool.to_lowercase();
         CHANGING.iter().any(|name| tool.contains(name)) && object(&step.input).is_some()
@@ -146,7 +146,7 @@ fn call_edits(run: &LabelledRun, start: usize, dice: &mut Dice) -> Option<Vec<Ow
         if forth {
             fields.insert(key.clone(), other.clone());
         }
-        let words = dice.pick(if forth { &FORTH } else { &BACK }).replace("line", "entry");
+        let words = rng.pick(if forth { &FORTH } else { &BACK }).replace("line", "entry");
         OwnedStep {
             thought: if source.thought.is_empty() { String::new() } else { words },
             input: Value::Object(fields).to_string(),
@@ -157,7 +157,7 @@ fn call_edits(run: &LabelledRun, start: usize, dice: &mut Dice) -> Option<Vec<Ow
     Some((0..6).map(step).collect())
 }
 
-/// Another value for a field, unless the field names the record itself.
+/// Another value for a field; `None` for ids.
 fn flipped(key: &str, value: &Value) -> Option<Value> {
     if key.ends_with("id") {
         return None;

@@ -1,31 +1,31 @@
-//! Loops: six steps that do again what was done before, with the same result.
+//! Loops: six steps that repeat earlier ones with the same result.
 
 use serde_json::Value;
 
-use super::change::is_change;
-use super::hand::{Hand, object};
-use super::{Plant, place, reword};
-use crate::corpus::{LabelledRun, OwnedStep};
-use crate::dice::Dice;
+use super::agent_style::{AgentStyle, object};
+use super::edits::is_change;
+use super::{Fault, paraphrase, place};
+use rb_quality::corpus::{LabelledRun, OwnedStep};
+use rb_quality::rng::Rng;
 
-/// How many steps are inserted.
+/// Number of inserted steps.
 const STEPS: usize = 6;
 
-pub(super) fn plant(run: &LabelledRun, hand: &Hand, dice: &mut Dice) -> Option<Plant> {
-    let start = place(run, dice);
-    let (variant, inserted) = match dice.below(4) {
+pub(super) fn inject(run: &LabelledRun, style: &AgentStyle, rng: &mut Rng) -> Option<Fault> {
+    let start = place(run, rng);
+    let (variant, inserted) = match rng.below(4) {
         0 => ("exact", exact(run, start)?),
-        1 => ("reworded", reworded(run, start, dice)?),
-        2 => ("cycle", cycle(run, start, dice)?),
-        _ => match same_error(run, start, hand, dice) {
+        1 => ("reworded", reworded(run, start, rng)?),
+        2 => ("cycle", cycle(run, start, rng)?),
+        _ => match same_error(run, start, style, rng) {
             Some(inserted) => ("same error", inserted),
-            None => ("reworded", reworded(run, start, dice)?),
+            None => ("reworded", reworded(run, start, rng)?),
         },
     };
-    Some(Plant::inserted(variant, run, start, &inserted))
+    Some(Fault::inserted(variant, run, start, &inserted))
 }
 
-/// What is repeated: the nearest step before that acted and got an answer; else the nearest that spoke.
+/// The repeated step: the last one with a call and a result, otherwise the last message.
 fn source(run: &LabelledRun, start: usize) -> Option<&OwnedStep> {
     let before = run.steps.get(..start)?;
     let acted = |step: &&OwnedStep| {
@@ -43,19 +43,19 @@ fn exact(run: &LabelledRun, start: usize) -> Option<Vec<OwnedStep>> {
     Some(vec![again(source(run, start)?); STEPS])
 }
 
-fn reworded(run: &LabelledRun, start: usize, dice: &mut Dice) -> Option<Vec<OwnedStep>> {
+fn reworded(run: &LabelledRun, start: usize, rng: &mut Rng) -> Option<Vec<OwnedStep>> {
     let source = source(run, start)?;
-    Some((0..STEPS).map(|_| reword::step(source, dice)).collect())
+    Some((0..STEPS).map(|_| paraphrase::step(source, rng)).collect())
 }
 
-/// The last two or three steps, over and over.
-fn cycle(run: &LabelledRun, start: usize, dice: &mut Dice) -> Option<Vec<OwnedStep>> {
-    let period = 2 + dice.below(2);
+/// Repeats the last two or three steps.
+fn cycle(run: &LabelledRun, start: usize, rng: &mut Rng) -> Option<Vec<OwnedStep>> {
+    let period = 2 + rng.below(2);
     let steps = run.steps.get(start.checked_sub(period)?..start)?;
     Some(steps.iter().cycle().take(STEPS).map(again).collect())
 }
 
-/// Several commands that fail in the same way.
+/// Commands that fail with the same error.
 struct Failing {
     error: &'static str,
     commands: [&'static str; 6],
@@ -178,32 +178,32 @@ const RETRIES: [&str; 12] = [
     "I need this to succeed before going on, so again.",
 ];
 
-/// The same error from different arguments.
+/// Calls with different arguments and the same error.
 fn same_error(
     run: &LabelledRun,
     start: usize,
-    hand: &Hand,
-    dice: &mut Dice,
+    style: &AgentStyle,
+    rng: &mut Rng,
 ) -> Option<Vec<OwnedStep>> {
     let called = |step: &&OwnedStep| !step.input.is_empty() && !step.tool.is_empty();
     let source = run.steps.get(..start)?.iter().rev().find(called);
     let varies = |step: &OwnedStep| object(&step.input).is_some() || !step.input.contains('\n');
-    if hand.edits_files() || (hand.runs_commands() && !source.is_some_and(varies)) {
-        let failing = FAILING.get(dice.below(FAILING.len()))?;
+    if style.edits_files() || (style.runs_commands() && !source.is_some_and(varies)) {
+        let failing = FAILING.get(rng.below(FAILING.len()))?;
         let step = |command: &&str| {
-            let mut step = hand.command(command, failing.error, true)?;
-            step.thought = hand.say(dice.pick(&RETRIES));
+            let mut step = style.command(command, failing.error, true)?;
+            step.thought = style.thought(rng.pick(&RETRIES));
             Some(step)
         };
         return failing.commands.iter().map(step).collect();
     }
     let source = source?;
-    let error = dice.pick(&CALL_ERRORS);
+    let error = rng.pick(&CALL_ERRORS);
     let step = |nth| OwnedStep {
         thought: if source.thought.is_empty() {
             String::new()
         } else {
-            hand.say(dice.pick(&RETRIES))
+            style.thought(rng.pick(&RETRIES))
         },
         input: varied(&source.input, nth),
         observation: error.to_owned(),
@@ -213,7 +213,7 @@ fn same_error(
     Some((1..=STEPS).map(step).collect())
 }
 
-/// The same call with another value in it.
+/// The same call with one value changed.
 fn varied(input: &str, nth: usize) -> String {
     let Some(mut fields) = object(input) else {
         let fillers = ["", " list", " (all)", " name", " latest", " full", " page"];

@@ -1,9 +1,9 @@
-//! Which steps change something, and which look at it: a coarse reading, good enough to choose places.
+//! Coarse detection of edits and checks, to choose places for faults.
 //!
-//! It is deliberately not the engine's reading: a plant must not be chosen by the rules that look for it.
+//! Independent of the engine's analysis: the place of a fault must not be chosen by the rules that detect it.
 
-use super::hand::words_of;
-use crate::corpus::OwnedStep;
+use super::agent_style::words_of;
+use rb_quality::corpus::OwnedStep;
 
 const CHANGING_TOOLS: [&str; 9] =
     ["edit", "write", "replace", "patch", "create", "insert", "update", "modify", "apply"];
@@ -43,10 +43,10 @@ const LOOKING_COMMANDS: [&str; 22] = [
     "mypy",
     "ruff",
 ];
-/// Files that a run may leave unchecked: they are not the work.
+/// Marks of scratch files, which need no check.
 const SCRATCH: [&str; 7] = ["repro", "/tmp/", "test_", "debug", "scratch", "verify", "check"];
 
-/// Whether the step changes a file, or calls a tool that does.
+/// Returns true if the step edits a file or calls an editing tool.
 pub(super) fn is_change(step: &OwnedStep) -> bool {
     let tool = step.tool.to_lowercase();
     if CHANGING_TOOLS.iter().any(|name| tool.contains(name)) {
@@ -56,7 +56,7 @@ pub(super) fn is_change(step: &OwnedStep) -> bool {
     CHANGING_COMMANDS.iter().any(|command| words.contains(command)) || redirects(&words)
 }
 
-/// Whether a command writes to a file by `>`.
+/// Returns true if a command redirects its output to a file.
 fn redirects(words: &str) -> bool {
     let to_file = |rest: &str| {
         let target = rest.trim_start_matches('>').trim_start();
@@ -66,15 +66,15 @@ fn redirects(words: &str) -> bool {
     words.match_indices(" >").any(|(at, found)| words.get(at + found.len()..).is_some_and(to_file))
 }
 
-/// Whether a text names a file that is not the work.
+/// Returns true if the text names a scratch file.
 pub(super) fn is_scratch(text: &str) -> bool {
     SCRATCH.iter().any(|name| text.contains(name))
 }
 
-/// Whether the step changes the work and does not look at it in the same breath.
+/// Returns true if the step edits a file and does not check it in the same call.
 pub(super) fn is_bare_change(step: &OwnedStep) -> bool {
     let words = words_of(&step.input);
-    // What stands in a here-document or a quoted script is content, not a command.
+    // The text of a here-document is content, not a command.
     let commands = words.split("<<").next().unwrap_or_default();
     let after =
         words.rsplit("\nEOF").next().filter(|_| words.contains("\nEOF")).unwrap_or_default();
@@ -86,7 +86,7 @@ pub(super) fn is_bare_change(step: &OwnedStep) -> bool {
         && !looks(&without_edit(commands))
 }
 
-/// A command line without its first `sed -i …` or the like, whose script may contain anything.
+/// A command line without a leading `sed -i …` or similar, whose script is arbitrary text.
 fn without_edit(commands: &str) -> String {
     let rest = commands.split_once("&&").or_else(|| commands.split_once('\n'));
     let head = commands.split_whitespace().next().unwrap_or_default();
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_told_from_looks() {
+    fn edits_and_checks_are_distinguished() {
         for (tool, input, change, bare) in [
             ("bash", "sed -i 's/a/b/' src/a.py", true, true),
             ("bash", "sed -i 's/a/b/' src/a.py && python -m pytest", true, false),

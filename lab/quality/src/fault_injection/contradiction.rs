@@ -1,13 +1,13 @@
-//! Contradictions: a statement against what was just seen, or against what was just said.
+//! Contradictions: a claim against the previous tool result or the previous statement.
 
 use serde_json::Value;
 
-use super::hand::{Hand, object};
-use super::{Plant, place};
-use crate::corpus::{LabelledRun, OwnedStep};
-use crate::dice::Dice;
+use super::agent_style::{AgentStyle, object};
+use super::{Fault, place};
+use rb_quality::corpus::{LabelledRun, OwnedStep};
+use rb_quality::rng::Rng;
 
-/// A test command and how it fails.
+/// Test commands and failing outputs.
 const FAILING_TESTS: [(&str, &str); 10] = [
     (
         "python -m pytest -q tests",
@@ -63,7 +63,7 @@ const CLAIMS_PASS: [&str; 12] = [
     "That worked: the tests all pass.",
 ];
 
-/// A command that shows a file, with `{}` for the file, and what it shows.
+/// Commands that show a file and their outputs, with `{}` for the file.
 const SHOWN: [(&str, &str); 8] = [
     ("cat {}", "import os\n\nLIMIT = 20\n\ndef main():\n    return LIMIT"),
     ("ls -l {}", "-rw-r--r-- 1 user user 2318 May  4 10:12 {}"),
@@ -112,7 +112,7 @@ const CLAIMS_UNKNOWN: [&str; 10] = [
     "The search shows that {} is not there.",
 ];
 
-/// A statement and its opposite, with `{}` for what they are about.
+/// Statements and their opposites, with `{}` for the subject.
 const FLIPS: [(&str, &str); 14] = [
     ("The cause is {}.", "The cause is not {}."),
     ("{} is required for this.", "{} is not required for this."),
@@ -130,58 +130,68 @@ const FLIPS: [(&str, &str); 14] = [
     ("There is a problem with {}.", "There is no problem with {}."),
 ];
 
-pub(super) fn plant(run: &LabelledRun, hand: &Hand, dice: &mut Dice) -> Option<Plant> {
-    let at = place(run, dice);
-    match dice.below(3) {
-        0 if hand.edits_files() => claims_pass(run, at, hand, dice),
-        1 if hand.edits_files() => claims_missing(run, at, hand, dice),
-        0 | 1 => claims_unknown(run, at, hand, dice),
+pub(super) fn inject(run: &LabelledRun, style: &AgentStyle, rng: &mut Rng) -> Option<Fault> {
+    let at = place(run, rng);
+    match rng.below(3) {
+        0 if style.edits_files() => claims_pass(run, at, style, rng),
+        1 if style.edits_files() => claims_missing(run, at, style, rng),
+        0 | 1 => claims_unknown(run, at, style, rng),
         _ => None,
     }
-    .or_else(|| flips(run, at, hand, dice))
+    .or_else(|| flips(run, at, style, rng))
 }
 
-/// The next step of the run, begun with other words.
+/// The next step of the run with a claim prepended to its thought.
 fn next_with(run: &LabelledRun, at: usize, thought: String) -> Option<OwnedStep> {
     let step = run.steps.get(at)?;
     Some(OwnedStep { thought, user_input: String::new(), ..step.clone() })
 }
 
-/// The steps before, what is planted, the steps after the one that was begun with other words.
-fn planted(
+/// Inserts `shown` and replaces the next step by `claim`.
+fn replace_step(
     variant: &'static str,
     run: &LabelledRun,
     at: usize,
     shown: OwnedStep,
     claim: OwnedStep,
-) -> Option<Plant> {
+) -> Option<Fault> {
     let mut steps = run.steps.get(..at)?.to_vec();
     steps.push(shown);
     steps.push(claim);
     steps.extend(run.steps.get(at + 1..)?.iter().cloned());
-    Some(Plant { variant, steps, changed_from: at, start: at + 1 })
+    Some(Fault { variant, steps, changed_from: at, start: at + 1 })
 }
 
-fn claims_pass(run: &LabelledRun, at: usize, hand: &Hand, dice: &mut Dice) -> Option<Plant> {
-    let (command, output) = dice.pick(&FAILING_TESTS);
-    let mut test = hand.command(command, output, true)?;
-    test.thought = hand.say(dice.pick(&TESTING));
-    let claim = next_with(run, at, hand.say(dice.pick(&CLAIMS_PASS)))?;
-    planted("tests pass", run, at, test, claim)
+fn claims_pass(run: &LabelledRun, at: usize, style: &AgentStyle, rng: &mut Rng) -> Option<Fault> {
+    let (command, output) = rng.pick(&FAILING_TESTS);
+    let mut test = style.command(command, output, true)?;
+    test.thought = style.thought(rng.pick(&TESTING));
+    let claim = next_with(run, at, style.thought(rng.pick(&CLAIMS_PASS)))?;
+    replace_step("tests pass", run, at, test, claim)
 }
 
-fn claims_missing(run: &LabelledRun, at: usize, hand: &Hand, dice: &mut Dice) -> Option<Plant> {
-    let path = hand.path(dice);
-    let (command, output) = dice.pick(&SHOWN);
+fn claims_missing(
+    run: &LabelledRun,
+    at: usize,
+    style: &AgentStyle,
+    rng: &mut Rng,
+) -> Option<Fault> {
+    let path = style.path(rng);
+    let (command, output) = rng.pick(&SHOWN);
     let mut show =
-        hand.command(&command.replace("{}", &path), &output.replace("{}", &path), false)?;
-    show.thought = hand.say(dice.pick(&LOOKING));
-    let claim = next_with(run, at, hand.say(&dice.pick(&CLAIMS_MISSING).replace("{}", &path)))?;
-    planted("file missing", run, at, show, claim)
+        style.command(&command.replace("{}", &path), &output.replace("{}", &path), false)?;
+    show.thought = style.thought(rng.pick(&LOOKING));
+    let claim = next_with(run, at, style.thought(&rng.pick(&CLAIMS_MISSING).replace("{}", &path)))?;
+    replace_step("file missing", run, at, show, claim)
 }
 
-/// Right after a call that found something: it was not found.
-fn claims_unknown(run: &LabelledRun, at: usize, hand: &Hand, dice: &mut Dice) -> Option<Plant> {
+/// Claims after a successful lookup that nothing was found.
+fn claims_unknown(
+    run: &LabelledRun,
+    at: usize,
+    style: &AgentStyle,
+    rng: &mut Rng,
+) -> Option<Fault> {
     let found = |(_, step): &(usize, &OwnedStep)| {
         let answer = step.observation.to_lowercase();
         !step.tool.is_empty()
@@ -191,12 +201,12 @@ fn claims_unknown(run: &LabelledRun, at: usize, hand: &Hand, dice: &mut Dice) ->
     };
     let (seen, step) =
         run.steps.iter().enumerate().take(at).skip(super::MIN_PREFIX - 1).rfind(found)?;
-    let words = dice.pick(&CLAIMS_UNKNOWN).replace("{}", &subject(&step.input)?);
-    let claim = OwnedStep { thought: hand.say(&words), ..OwnedStep::default() };
-    Some(Plant::inserted("record missing", run, seen + 1, &[claim]))
+    let words = rng.pick(&CLAIMS_UNKNOWN).replace("{}", &subject(&step.input)?);
+    let claim = OwnedStep { thought: style.thought(&words), ..OwnedStep::default() };
+    Some(Fault::inserted("record missing", run, seen + 1, &[claim]))
 }
 
-/// What a call is about: its short argument.
+/// The short argument of a call.
 fn subject(input: &str) -> Option<String> {
     let text = match object(input) {
         Some(fields) => fields.values().find_map(Value::as_str)?.to_owned(),
@@ -205,12 +215,12 @@ fn subject(input: &str) -> Option<String> {
     ((3..60).contains(&text.len()) && !text.contains('\n') && !text.contains('(')).then_some(text)
 }
 
-/// Says it, and says the opposite at the next step.
-fn flips(run: &LabelledRun, at: usize, hand: &Hand, dice: &mut Dice) -> Option<Plant> {
-    let about = hand.name(dice);
-    let (said, denied) = dice.pick(&FLIPS);
+/// States something, and its opposite in the next step.
+fn flips(run: &LabelledRun, at: usize, style: &AgentStyle, rng: &mut Rng) -> Option<Fault> {
+    let about = style.name(rng);
+    let (claim, denial) = rng.pick(&FLIPS);
     let statement =
-        OwnedStep { thought: hand.say(&said.replace("{}", &about)), ..OwnedStep::default() };
-    let claim = next_with(run, at, hand.say(&denied.replace("{}", &about)))?;
-    planted("says the opposite", run, at, statement, claim)
+        OwnedStep { thought: style.thought(&claim.replace("{}", &about)), ..OwnedStep::default() };
+    let claim = next_with(run, at, style.thought(&denial.replace("{}", &about)))?;
+    replace_step("says the opposite", run, at, statement, claim)
 }

@@ -1,12 +1,12 @@
-//! The same in other words, by rules: what a model does when it repeats itself without noticing.
+//! Rewords steps by rules, as a model does that repeats itself.
 
 use serde_json::Value;
 
-use super::hand::object;
-use crate::corpus::OwnedStep;
-use crate::dice::Dice;
+use super::agent_style::object;
+use rb_quality::corpus::OwnedStep;
+use rb_quality::rng::Rng;
 
-/// Words that may stand for each other. Every word of a row can become any other of it.
+/// Rows of interchangeable words.
 const SYNONYMS: [&[&str]; 40] = [
     &["find", "locate", "discover"],
     &["search", "query"],
@@ -87,18 +87,18 @@ const QUERY_TAILS: [&str; 8] = [
     " explained",
 ];
 
-/// The step in other words; its result is the same.
-pub(super) fn step(step: &OwnedStep, dice: &mut Dice) -> OwnedStep {
+/// Rewords a step and keeps its result.
+pub(super) fn step(step: &OwnedStep, rng: &mut Rng) -> OwnedStep {
     OwnedStep {
-        thought: thought(&step.thought, dice),
-        input: input(step, dice),
+        thought: thought(&step.thought, rng),
+        input: input(step, rng),
         user_input: String::new(),
         ..step.clone()
     }
 }
 
-/// Another opening, synonyms, and now and then an aside.
-pub(super) fn thought(text: &str, dice: &mut Dice) -> String {
+/// Rewords a thought: another opening, synonyms, sometimes an aside.
+pub(super) fn thought(text: &str, rng: &mut Rng) -> String {
     if text.trim().is_empty() {
         return String::new();
     }
@@ -110,16 +110,16 @@ pub(super) fn thought(text: &str, dice: &mut Dice) -> String {
     };
     let opened = OPENINGS.iter().find_map(|opening| {
         let rest = body.strip_prefix(opening)?;
-        Some(format!("{}{rest}", dice.pick(&OPENINGS)))
+        Some(format!("{}{rest}", rng.pick(&OPENINGS)))
     });
-    let body = synonyms(opened.as_deref().unwrap_or(body), dice);
-    let aside = if dice.one_in(3) { dice.pick(&ASIDES) } else { "" };
-    format!("{mark}{aside}{}", swapped(&body, dice))
+    let body = synonyms(opened.as_deref().unwrap_or(body), rng);
+    let aside = if rng.below(3) == 0 { rng.pick(&ASIDES) } else { "" };
+    format!("{mark}{aside}{}", swapped(&body, rng))
 }
 
-/// Two halves of the first sentence in the other order, where there is a joint.
-fn swapped(text: &str, dice: &mut Dice) -> String {
-    if dice.one_in(2) {
+/// Swaps the halves of the first sentence around a conjunction.
+fn swapped(text: &str, rng: &mut Rng) -> String {
+    if rng.below(2) == 0 {
         return text.to_owned();
     }
     let (first, rest) = text.split_once(". ").unwrap_or((text, ""));
@@ -134,15 +134,15 @@ fn swapped(text: &str, dice: &mut Dice) -> String {
     text.to_owned()
 }
 
-/// Every second word that has synonyms becomes one of them.
-pub(super) fn synonyms(text: &str, dice: &mut Dice) -> String {
+/// Replaces every second word that has synonyms.
+pub(super) fn synonyms(text: &str, rng: &mut Rng) -> String {
     let mut out = String::with_capacity(text.len());
     for piece in text.split_inclusive(|c: char| !c.is_alphanumeric()) {
         let word = piece.trim_end_matches(|c: char| !c.is_alphanumeric());
         let row = SYNONYMS.iter().find(|row| row.contains(&word.to_lowercase().as_str()));
         match row {
-            Some(row) if dice.one_in(2) => {
-                let other = dice.pick(row);
+            Some(row) if (rng.below(2) == 0) => {
+                let other = rng.pick(row);
                 out.push_str(&match_case(word, other));
                 out.push_str(piece.get(word.len()..).unwrap_or_default());
             }
@@ -161,8 +161,8 @@ fn match_case(model: &str, word: &str) -> String {
     }
 }
 
-/// The argument of a call in other words, as its form allows.
-fn input(step: &OwnedStep, dice: &mut Dice) -> String {
+/// Rewords the argument of a call.
+fn input(step: &OwnedStep, rng: &mut Rng) -> String {
     let tool = step.tool.to_lowercase();
     let shell = ["bash", "shell", "sh", "terminal", "command", "exec"];
     let is_shell = shell.iter().any(|name| tool.contains(name));
@@ -171,26 +171,26 @@ fn input(step: &OwnedStep, dice: &mut Dice) -> String {
             let Some(text) = value.as_str() else { continue };
             let key = key.to_lowercase();
             if is_shell || key.contains("command") {
-                *value = Value::from(command(text, dice));
+                *value = Value::from(command(text, rng));
             } else if ["query", "search", "question", "thought", "text", "prompt", "keyword"]
                 .iter()
                 .any(|name| key.contains(name))
             {
-                *value = Value::from(query(text, dice));
+                *value = Value::from(query(text, rng));
             }
         }
         let object = Value::Object(fields);
-        return if dice.one_in(2) { object.to_string() } else { format!("{object:#}") };
+        return if rng.below(2) == 0 { object.to_string() } else { format!("{object:#}") };
     }
     let looks_like_code = step.input.contains('\n') || step.input.contains('(');
-    if is_shell || looks_like_code { command(&step.input, dice) } else { query(&step.input, dice) }
+    if is_shell || looks_like_code { command(&step.input, rng) } else { query(&step.input, rng) }
 }
 
-/// Search words in another order, with synonyms, case or a filler.
-fn query(text: &str, dice: &mut Dice) -> String {
-    let text = synonyms(text, dice);
+/// Rewords a search query.
+fn query(text: &str, rng: &mut Rng) -> String {
+    let text = synonyms(text, rng);
     let mut words: Vec<&str> = text.split_whitespace().collect();
-    let text = match dice.below(5) {
+    let text = match rng.below(5) {
         0 if words.len() > 1 => {
             words.rotate_left(1);
             words.join(" ")
@@ -200,10 +200,10 @@ fn query(text: &str, dice: &mut Dice) -> String {
         3 => format!("the {text}"),
         _ => text,
     };
-    format!("{text}{}", dice.pick(&QUERY_TAILS))
+    format!("{text}{}", rng.pick(&QUERY_TAILS))
 }
 
-/// Rules that keep what a command does: (before, after).
+/// Equivalent commands: (before, after).
 const SAME_COMMAND: [(&str, &str); 16] = [
     ("grep -rn ", "grep -nr "),
     ("grep -r ", "grep -R "),
@@ -224,23 +224,23 @@ const SAME_COMMAND: [(&str, &str); 16] = [
 ];
 const COMMAND_TAILS: [&str; 6] = ["", " 2>&1", " | cat", "  ", " ; true", " # again"];
 
-/// The same command with other flags, quotes or spaces.
-fn command(text: &str, dice: &mut Dice) -> String {
+/// Rewrites a command with other flags, quotes or spaces.
+fn command(text: &str, rng: &mut Rng) -> String {
     if text.contains("<<") || text.matches('\n').count() > 3 {
-        // A tail would change a here-document; spaces at the end of a line do not.
-        let blank_lines = "\n".repeat(1 + dice.below(3));
-        return format!("# attempt {}\n{text}{blank_lines}", 1 + dice.below(9));
+        // A suffix would change a here-document; blank lines do not.
+        let blank_lines = "\n".repeat(1 + rng.below(3));
+        return format!("# attempt {}\n{text}{blank_lines}", 1 + rng.below(9));
     }
     let mut text = text.to_owned();
     for (before, after) in SAME_COMMAND {
         let quotes_inside = before == "'" && text.contains(['"', '$', '`']);
-        if text.contains(before) && !quotes_inside && dice.one_in(2) {
+        if text.contains(before) && !quotes_inside && rng.below(2) == 0 {
             text = text.replace(before, after);
             break;
         }
     }
-    let before = dice.pick(&["", "cd . && ", " ", ""]);
-    format!("{before}{text}{}", dice.pick(&COMMAND_TAILS))
+    let before = rng.pick(&["", "cd . && ", " ", ""]);
+    format!("{before}{text}{}", rng.pick(&COMMAND_TAILS))
 }
 
 #[cfg(test)]
@@ -257,7 +257,7 @@ mod tests {
             observation: "same".into(),
             ..OwnedStep::default()
         };
-        let reworded = |seed| step(&source, &mut Dice::for_purpose(seed, &[]));
+        let reworded = |seed| step(&source, &mut Rng::for_purpose(seed, &[]));
         assert_eq!(reworded(1), reworded(1));
         let mut all: Vec<_> =
             (0..20).map(|seed| (reworded(seed).thought, reworded(seed).input)).collect();
@@ -269,14 +269,14 @@ mod tests {
     }
 
     #[test]
-    fn a_structured_argument_stays_one() {
+    fn a_structured_argument_stays_structured() {
         let source = OwnedStep {
             tool: "search_flights".into(),
             input: r#"{"query":"find flights","limit":3}"#.into(),
             ..OwnedStep::default()
         };
         for seed in 0..20 {
-            let reworded = step(&source, &mut Dice::for_purpose(seed, &[])).input;
+            let reworded = step(&source, &mut Rng::for_purpose(seed, &[])).input;
             let fields = object(&reworded).expect("an object");
             assert_eq!(fields.get("limit"), Some(&Value::from(3)), "{reworded}");
         }

@@ -1,39 +1,39 @@
-//! How the agent of a run acts, so that what is planted looks like its own work.
+//! The tools and the style of a run's agent, which injected steps imitate.
 
 use serde_json::{Map, Value};
 
-use super::change::is_scratch;
-use crate::corpus::{LabelledRun, OwnedStep};
-use crate::dice::Dice;
+use super::edits::is_scratch;
+use rb_quality::corpus::{LabelledRun, OwnedStep};
+use rb_quality::rng::Rng;
 
-/// The agent's tools and the things it works on.
-pub(super) struct Hand {
-    /// How it runs shell commands.
+/// Tools, files and names of one run.
+pub(super) struct AgentStyle {
+    /// Form of a shell command.
     shell: Option<Form>,
-    /// How it runs Python.
+    /// Form of a Python call.
     code: Option<Form>,
-    /// How it replaces text in a file by a tool of its own.
+    /// Form of a call of a text replacement tool.
     pub(super) edit: Option<EditForm>,
-    /// Files that occur in its calls.
+    /// Files in its calls.
     paths: Vec<String>,
-    /// Names that occur in the task.
+    /// Names in the task.
     names: Vec<String>,
-    /// The agent begins its thoughts with this, like `THOUGHT: `.
+    /// Prefix of its thoughts, such as `THOUGHT: `.
     mark: String,
-    /// Command results come with a return code in tags.
+    /// Command results contain a return code in tags.
     tagged: bool,
 }
 
-/// A tool that takes one text.
+/// Form of a call with a single text.
 #[derive(Clone)]
 struct Form {
     tool: String,
-    /// The text is under this key of a JSON object, or is the whole argument.
+    /// Key of the text in a JSON argument; without it the text is the whole argument.
     key: Option<String>,
     input_is_text: bool,
 }
 
-/// A tool that replaces one text by another in a file.
+/// Form of a call that replaces a text in a file.
 #[derive(Clone)]
 pub(super) struct EditForm {
     tool: String,
@@ -66,7 +66,7 @@ const SPARE_PATHS: [&str; 8] = [
     "data/report.csv",
 ];
 
-impl Hand {
+impl AgentStyle {
     pub(super) fn of(run: &LabelledRun) -> Self {
         let named = |step: &&OwnedStep, names: &[&str]| {
             let tool = step.tool.to_lowercase();
@@ -90,38 +90,38 @@ impl Hand {
         }
     }
 
-    /// A file the agent works on, or a likely one.
-    pub(super) fn path(&self, dice: &mut Dice) -> String {
-        match self.paths.get(dice.below(self.paths.len())) {
+    /// A file of the run, or a plausible one.
+    pub(super) fn path(&self, rng: &mut Rng) -> String {
+        match self.paths.get(rng.below(self.paths.len())) {
             Some(path) => path.clone(),
-            None => dice.pick(&SPARE_PATHS).to_owned(),
+            None => rng.pick(&SPARE_PATHS).to_owned(),
         }
     }
 
-    /// Something the run is about.
-    pub(super) fn name(&self, dice: &mut Dice) -> String {
-        match self.names.get(dice.below(self.names.len())) {
+    /// A name from the task, or a file.
+    pub(super) fn name(&self, rng: &mut Rng) -> String {
+        match self.names.get(rng.below(self.names.len())) {
             Some(name) => name.clone(),
-            None => self.path(dice),
+            None => self.path(rng),
         }
     }
 
-    /// Words in the way the agent puts its thoughts.
-    pub(super) fn say(&self, words: &str) -> String {
+    /// A thought with the agent's prefix.
+    pub(super) fn thought(&self, words: &str) -> String {
         format!("{}{words}", self.mark)
     }
 
-    /// Whether it can run commands, in a shell or from Python.
+    /// Returns true if it can run commands, in a shell or from Python.
     pub(super) fn runs_commands(&self) -> bool {
         self.shell.is_some() || self.code.is_some()
     }
 
-    /// Whether it can change files.
+    /// Returns true if it can edit files.
     pub(super) fn edits_files(&self) -> bool {
         self.edit.is_some() || self.shell.is_some()
     }
 
-    /// A shell command with its result, in the form of the run; `None` if the agent can run none.
+    /// A step that runs a shell command; `None` if the agent has no tool for it.
     pub(super) fn command(&self, command: &str, output: &str, failed: bool) -> Option<OwnedStep> {
         let mut step = match (&self.shell, &self.code) {
             (Some(shell), _) => shell.act(command),
@@ -152,7 +152,7 @@ impl Form {
         TEXT_KEYS.iter().find(|key| is_text(key)).map(|key| form(Some((*key).to_owned())))
     }
 
-    /// A call of the tool with this text.
+    /// A step that calls the tool with this text.
     fn act(&self, text: &str) -> OwnedStep {
         let input = match &self.key {
             None => text.to_owned(),
@@ -186,7 +186,7 @@ impl EditForm {
         })
     }
 
-    /// A call that replaces `old` by `new`.
+    /// A step that replaces `old` by `new`.
     pub(super) fn act(&self, path: &str, old: &str, new: &str) -> OwnedStep {
         let mut object = self.object.clone();
         for (key, value) in [(self.path_key, path), (self.old_key, old), (self.new_key, new)] {
@@ -202,7 +202,7 @@ impl EditForm {
     }
 }
 
-/// The argument as a JSON object, if it is one.
+/// Parses an argument that is a JSON object.
 pub(super) fn object(input: &str) -> Option<Map<String, Value>> {
     if !input.trim_start().starts_with('{') {
         return None;
@@ -210,14 +210,14 @@ pub(super) fn object(input: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(input).ok()
 }
 
-/// The words of a call: of a JSON object its texts, else the whole argument.
+/// The strings of a JSON argument, or the whole argument.
 pub(super) fn words_of(input: &str) -> String {
     let Some(object) = object(input) else { return input.to_owned() };
     let texts = object.values().filter_map(Value::as_str);
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// A word and a colon that most thoughts begin with.
+/// The word and colon at the start of most thoughts.
 fn mark_of(run: &LabelledRun) -> String {
     let marks = run.steps.iter().filter_map(|step| {
         let (mark, _) = step.thought.split_once(": ")?;
@@ -242,7 +242,7 @@ fn paths_in(input: &str) -> Vec<String> {
     parts.filter(is_path).take(8).map(str::to_owned).collect()
 }
 
-/// Words of the task that look like names: with a capital inside a sentence, a digit or an underscore.
+/// Words of the task with an inner capital letter, a digit or an underscore.
 fn names_in(task: &str) -> Vec<String> {
     let trim =
         |word: &str| word.trim_matches(|c: char| !(c.is_alphanumeric() || c == '_')).to_owned();
@@ -270,23 +270,23 @@ mod tests {
     }
 
     #[test]
-    fn a_planted_command_has_the_form_of_the_run() {
-        let plain = Hand::of(&run("bash", "cat src/a.py | head"));
+    fn an_injected_command_has_the_form_of_the_run() {
+        let plain = AgentStyle::of(&run("bash", "cat src/a.py | head"));
         assert_eq!(plain.command("ls", "a", false).map(|step| step.input).as_deref(), Some("ls"));
         assert_eq!(plain.paths, ["src/a.py"]);
-        let json = Hand::of(&run("execute_bash", r#"{"command": "ls"}"#));
+        let json = AgentStyle::of(&run("execute_bash", r#"{"command": "ls"}"#));
         let step = json.command("echo \"a\"", "a", false).expect("a shell");
         assert_eq!(
             (step.tool.as_str(), step.input.as_str()),
             ("execute_bash", r#"{"command":"echo \"a\""}"#)
         );
-        assert!(Hand::of(&run("search", "Paris")).command("ls", "", false).is_none());
+        assert!(AgentStyle::of(&run("search", "Paris")).command("ls", "", false).is_none());
     }
 
     #[test]
     fn an_edit_keeps_the_other_arguments() {
         let input = r#"{"command":"str_replace","path":"/a.py","old_str":"x","new_str":"y"}"#;
-        let edit = Hand::of(&run("editor", input)).edit.expect("an edit tool");
+        let edit = AgentStyle::of(&run("editor", input)).edit.expect("an edit tool");
         assert_eq!(
             edit.act("/b.py", "1", "2").input,
             r#"{"command":"str_replace","new_str":"2","old_str":"1","path":"/b.py"}"#

@@ -1,10 +1,10 @@
-//! Unverified finishes: the agent says it is done, and nothing has looked at its last change.
+//! Unverified finishes: the agent declares the task done after an unchecked edit.
 
-use super::change::is_bare_change;
-use super::hand::Hand;
-use super::{MIN_PREFIX, Plant};
-use crate::corpus::{LabelledRun, OwnedStep};
-use crate::dice::Dice;
+use super::agent_style::AgentStyle;
+use super::edits::is_bare_change;
+use super::{Fault, MIN_PREFIX};
+use rb_quality::corpus::{LabelledRun, OwnedStep};
+use rb_quality::rng::Rng;
 
 const DONE: [&str; 14] = [
     "All done. The change is in place and everything works as expected.",
@@ -47,43 +47,43 @@ const EDITING: [&str; 8] = [
 const FINISHING_TOOLS: [&str; 6] =
     ["finish", "submit", "final_answer", "done", "complete", "attempt_completion"];
 
-pub(super) fn plant(run: &LabelledRun, hand: &Hand, dice: &mut Dice) -> Option<Plant> {
-    if !hand.edits_files() {
+pub(super) fn inject(run: &LabelledRun, style: &AgentStyle, rng: &mut Rng) -> Option<Fault> {
+    if !style.edits_files() {
         return None;
     }
-    let first = if dice.one_in(2) { dropped_checks(run, hand, dice) } else { None };
-    first.or_else(|| late_edit(run, hand, dice))
+    let first = if rng.below(2) == 0 { dropped_checks(run, style, rng) } else { None };
+    first.or_else(|| late_edit(run, style, rng))
 }
 
-/// Ends the run right after the last change that does not check itself: what would have checked it is gone.
-fn dropped_checks(run: &LabelledRun, hand: &Hand, dice: &mut Dice) -> Option<Plant> {
+/// Ends the run after its last unchecked edit and drops the steps that check it.
+fn dropped_checks(run: &LabelledRun, style: &AgentStyle, rng: &mut Rng) -> Option<Fault> {
     let last = run.steps.iter().rposition(is_bare_change)?;
     if last < MIN_PREFIX {
         return None;
     }
     let mut steps = run.steps.get(..=last)?.to_vec();
-    steps.push(declaration(run, hand, dice));
-    Some(Plant { variant: "checks dropped", steps, changed_from: last + 1, start: last + 1 })
+    steps.push(declaration(run, style, rng));
+    Some(Fault { variant: "checks dropped", steps, changed_from: last + 1, start: last + 1 })
 }
 
-/// Changes one more thing where the run would have ended, and ends it.
-fn late_edit(run: &LabelledRun, hand: &Hand, dice: &mut Dice) -> Option<Plant> {
-    let path = hand.path(dice);
-    let (old, new) = dice.pick(&LAST_EDITS);
-    let mut edit = match &hand.edit {
+/// Adds an edit before the end of the run.
+fn late_edit(run: &LabelledRun, style: &AgentStyle, rng: &mut Rng) -> Option<Fault> {
+    let path = style.path(rng);
+    let (old, new) = rng.pick(&LAST_EDITS);
+    let mut edit = match &style.edit {
         Some(edit) => edit.act(&path, old, new),
-        None => hand.command(&edit_command(&path, old, new, dice), "", false)?,
+        None => style.command(&edit_command(&path, old, new, rng), "", false)?,
     };
-    edit.thought = hand.say(dice.pick(&EDITING));
+    edit.thought = style.thought(rng.pick(&EDITING));
     let end = run.steps.len() - run.steps.last().map_or(0, |last| usize::from(ends(last)));
     let mut steps = run.steps.get(..end)?.to_vec();
     steps.push(edit);
-    steps.push(declaration(run, hand, dice));
-    Some(Plant { variant: "late edit", steps, changed_from: end, start: end + 1 })
+    steps.push(declaration(run, style, rng));
+    Some(Fault { variant: "late edit", steps, changed_from: end, start: end + 1 })
 }
 
-fn edit_command(path: &str, old: &str, new: &str, dice: &mut Dice) -> String {
-    match dice.below(4) {
+fn edit_command(path: &str, old: &str, new: &str, rng: &mut Rng) -> String {
+    match rng.below(4) {
         0 => format!("sed -i 's/{old}/{new}/' {path}"),
         1 => format!("perl -pi -e 's/\\Q{old}\\E/{new}/' {path}"),
         2 => format!(
@@ -93,7 +93,7 @@ fn edit_command(path: &str, old: &str, new: &str, dice: &mut Dice) -> String {
     }
 }
 
-/// Whether a step ends the run: it only speaks, or hands the result over.
+/// Returns true if a step ends the run: a message, or a call that submits the result.
 fn ends(step: &OwnedStep) -> bool {
     let tool = step.tool.to_lowercase();
     tool.is_empty()
@@ -101,9 +101,9 @@ fn ends(step: &OwnedStep) -> bool {
         || step.input.to_lowercase().contains("submit")
 }
 
-/// A confident end, in the form in which the run ends.
-fn declaration(run: &LabelledRun, hand: &Hand, dice: &mut Dice) -> OwnedStep {
-    let thought = hand.say(dice.pick(&DONE));
+/// A final step in the form of the run's last step.
+fn declaration(run: &LabelledRun, style: &AgentStyle, rng: &mut Rng) -> OwnedStep {
+    let thought = style.thought(rng.pick(&DONE));
     match run.steps.last().filter(|last| ends(last) && !last.tool.is_empty()) {
         Some(last) => OwnedStep { thought, user_input: String::new(), ..last.clone() },
         None => OwnedStep { thought, ..OwnedStep::default() },

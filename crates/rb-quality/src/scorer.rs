@@ -1,4 +1,4 @@
-//! Whoever gives a run its scores: a suite of monitors, or something to compare it with.
+//! Monitor suites and the baseline they are compared with.
 
 use rayon::prelude::*;
 use rb_engine::config::Engine;
@@ -8,61 +8,59 @@ use serde::Serialize;
 
 use crate::corpus::LabelledRun;
 
-/// Reads a run from its first step to its last.
-pub trait Judge: Sync {
+/// Scores the steps of a run in order.
+pub trait Scorer: Sync {
     /// Its name in tables.
     fn name(&self) -> &str;
 
-    /// Its monitors; every step of a trace has one score for each, in this order.
+    /// Its monitors; a step of a trace has one score for each, in this order.
     fn monitors(&self) -> Vec<&'static str>;
 
-    /// What it says to the run. It must not look ahead: the score of a step rests on the steps up to it.
+    /// Scores a run. The score of a step depends on the steps up to it only.
     fn trace(&self, run: &LabelledRun) -> Trace;
 }
 
-/// What a judge said to one run.
+/// The scores of one run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Trace {
-    /// One a step.
+    /// One per step.
     pub steps: Vec<TracedStep>,
 }
 
-/// What a judge said to one step.
+/// The scores of one step.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TracedStep {
-    /// One a monitor, in the judge's order.
+    /// One per monitor, in the order of [`Scorer::monitors`].
     pub scores: Vec<f64>,
-    /// All of them in one number.
+    /// The weighted sum.
     pub composite: f64,
-    /// The monitors that fire at this step.
+    /// The firing monitors.
     pub fired: Vec<Fired>,
 }
 
-/// One monitor firing at one step.
+/// A monitor that fires at a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fired {
-    /// The monitor's place in the judge's order.
+    /// Index in [`Scorer::monitors`].
     pub monitor: usize,
-    /// It did not fire at the step before: the alarm begins here.
+    /// The alarm begins here: the monitor did not fire at the previous step.
     pub begins: bool,
-    /// The evidence as a sentence; only where the alarm begins.
-    pub sentence: String,
 }
 
-/// How a series of scores becomes one number for the run.
+/// Aggregation of a series of scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statistic {
-    /// The largest.
+    /// Maximum.
     Peak,
-    /// The average.
+    /// Mean.
     Mean,
-    /// The last.
+    /// Last value.
     Last,
 }
 
 impl Statistic {
-    /// Of a series; an empty one is 0.
+    /// Aggregates a series; an empty one is 0.
     pub fn of(self, series: impl Iterator<Item = f64>) -> f64 {
         match self {
             Self::Peak => series.fold(0.0, f64::max),
@@ -77,18 +75,18 @@ impl Statistic {
 }
 
 impl Trace {
-    /// The composite of the first `steps_max` steps as one number.
+    /// Aggregates the composite of the first `steps_max` steps.
     pub fn composite(&self, statistic: Statistic, steps_max: usize) -> f64 {
         statistic.of(self.steps.iter().take(steps_max).map(|step| step.composite))
     }
 
-    /// One monitor's score as one number.
+    /// Aggregates the score of one monitor.
     pub fn score(&self, monitor: usize, statistic: Statistic) -> f64 {
         let of = |step: &TracedStep| step.scores.get(monitor).copied().unwrap_or(0.0);
         statistic.of(self.steps.iter().map(of))
     }
 
-    /// Every alarm that begins: the step, the monitor and the sentence, in order.
+    /// The beginning of every alarm, with its step.
     pub fn alarms(&self) -> impl Iterator<Item = (usize, &Fired)> {
         let each = |(at, step)| {
             let step: &TracedStep = step;
@@ -97,59 +95,59 @@ impl Trace {
         self.steps.iter().enumerate().flat_map(each)
     }
 
-    /// Whether any monitor fires anywhere.
+    /// Returns true if any monitor fires at any step.
     pub fn fires(&self) -> bool {
         self.steps.iter().any(|step| !step.fired.is_empty())
     }
 
-    /// Whether that monitor fires anywhere.
+    /// Returns true if the monitor fires at any step.
     pub fn monitor_fires(&self, monitor: usize) -> bool {
         self.steps.iter().any(|step| step.fired.iter().any(|fired| fired.monitor == monitor))
     }
 }
 
-/// Somebody who wants to see how far the work has come.
-pub trait Watch: Sync {
-    /// So many more steps will be judged.
+/// Receives the progress of an evaluation.
+pub trait Progress: Sync {
+    /// Adds steps to the total.
     fn planned(&self, steps: usize);
 
-    /// So many more steps have been.
-    fn judged(&self, steps: usize);
+    /// Adds finished steps.
+    fn finished(&self, steps: usize);
 }
 
-/// Nobody looks.
-impl Watch for () {
+/// Ignores the progress.
+impl Progress for () {
     fn planned(&self, _: usize) {}
 
-    fn judged(&self, _: usize) {}
+    fn finished(&self, _: usize) {}
 }
 
-/// All runs through one judge, in the order of the runs.
-pub(crate) fn traces(judge: &dyn Judge, runs: &[&LabelledRun], watch: &dyn Watch) -> Vec<Trace> {
+/// Scores all runs in parallel.
+pub fn traces(scorer: &dyn Scorer, runs: &[&LabelledRun], progress: &dyn Progress) -> Vec<Trace> {
     let trace = |run: &&LabelledRun| {
-        let trace = judge.trace(run);
-        watch.judged(trace.steps.len());
+        let trace = scorer.trace(run);
+        progress.finished(trace.steps.len());
         trace
     };
     runs.par_iter().map(trace).collect()
 }
 
-/// The engine's monitors under given rules.
+/// The monitors of an engine configuration.
 #[derive(Debug, Clone)]
-pub struct SuiteJudge {
-    rules: Engine,
+pub struct SuiteScorer {
+    engine: Engine,
 }
 
-impl SuiteJudge {
-    /// The monitors of the suites that the rules choose.
-    pub fn new(rules: Engine) -> Self {
-        Self { rules }
+impl SuiteScorer {
+    /// Uses the monitors of the configured suites.
+    pub fn new(engine: Engine) -> Self {
+        Self { engine }
     }
 }
 
-impl Judge for SuiteJudge {
+impl Scorer for SuiteScorer {
     fn name(&self) -> &str {
-        match self.rules.config().suite {
+        match self.engine.config().suite {
             SuiteChoice::Neither => "none",
             SuiteChoice::Heuristic => Suite::Heuristic.name(),
             SuiteChoice::Semantic => Suite::Semantic.name(),
@@ -158,23 +156,22 @@ impl Judge for SuiteJudge {
     }
 
     fn monitors(&self) -> Vec<&'static str> {
-        let suite = self.rules.config().suite;
+        let suite = self.engine.config().suite;
         ALL.iter().filter(|spec| suite.includes(spec.suite)).map(|spec| spec.id).collect()
     }
 
     fn trace(&self, run: &LabelledRun) -> Trace {
-        let mut panel = MonitorSet::new(&self.rules, &run.task.text);
+        let mut monitors = MonitorSet::new(&self.engine, &run.task.text);
         let mut before: Vec<bool> = Vec::new();
         let steps = run.steps.iter().map(|step| {
-            let assessment = panel.observe(&step.step());
+            let assessment = monitors.observe(&step.step());
             let fired_before = std::mem::take(&mut before);
             let mut fired = Vec::new();
             for (monitor, reading) in assessment.readings.iter().enumerate() {
                 before.push(reading.fired);
                 if reading.fired {
                     let begins = !fired_before.get(monitor).copied().unwrap_or(false);
-                    let sentence = if begins { reading.advice() } else { None };
-                    fired.push(Fired { monitor, begins, sentence: sentence.unwrap_or_default() });
+                    fired.push(Fired { monitor, begins });
                 }
             }
             let scores = assessment.readings.iter().map(|reading| reading.score).collect();
@@ -184,11 +181,11 @@ impl Judge for SuiteJudge {
     }
 }
 
-/// The plain number of steps so far: what every monitor must beat, because long runs fail more often.
+/// The number of steps so far. The baseline of every monitor, because long runs fail more often.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StepCount;
 
-impl Judge for StepCount {
+impl Scorer for StepCount {
     fn name(&self) -> &'static str {
         "step count"
     }
@@ -220,20 +217,19 @@ mod tests {
     }
 
     #[test]
-    fn an_alarm_begins_once() {
+    fn consecutive_firing_steps_are_one_alarm() {
         let config = EngineConfig { suite: SuiteChoice::Heuristic, ..EngineConfig::default() };
-        let judge = SuiteJudge::new(config.check().expect("good rules"));
-        let trace = judge.trace(&run_of(12));
-        let streak = judge.monitors().iter().position(|id| *id == "streak").expect("a monitor");
+        let scorer = SuiteScorer::new(config.check().expect("a valid configuration"));
+        let trace = scorer.trace(&run_of(12));
+        let streak = scorer.monitors().iter().position(|id| *id == "streak").expect("a monitor");
         let begins: Vec<_> = trace.alarms().filter(|(_, fired)| fired.monitor == streak).collect();
         assert_eq!(begins.len(), 1);
-        assert!(begins[0].1.sentence.contains("bash"), "{}", begins[0].1.sentence);
         assert!(trace.fires() && trace.monitor_fires(streak));
-        assert_eq!(trace.steps[0].scores.len(), judge.monitors().len());
+        assert_eq!(trace.steps[0].scores.len(), scorer.monitors().len());
     }
 
     #[test]
-    fn statistics_of_a_series() {
+    fn series_are_aggregated() {
         let of = |statistic: Statistic| statistic.of([0.2, 0.8, 0.5].into_iter());
         assert_eq!(
             (of(Statistic::Peak), of(Statistic::Mean), of(Statistic::Last)),

@@ -1,7 +1,7 @@
-//! Plants keep the run before them, are fixed by their seed, and are where they say they are.
+//! Invariants of fault injection.
 
 use super::*;
-use crate::corpus::Task;
+use rb_quality::corpus::Task;
 
 fn step(thought: &str, tool: &str, input: &str, observation: &str) -> OwnedStep {
     OwnedStep {
@@ -14,7 +14,7 @@ fn step(thought: &str, tool: &str, input: &str, observation: &str) -> OwnedStep 
     }
 }
 
-/// A run of `count` steps by an agent with that tool style.
+/// A run of `count` steps by an agent with these tools.
 fn run(style: &str, id: usize, count: usize) -> LabelledRun {
     let mut steps: Vec<OwnedStep> = (0..count)
         .map(|n| {
@@ -56,49 +56,50 @@ fn corpus() -> Vec<LabelledRun> {
 }
 
 #[test]
-fn the_steps_before_a_plant_are_those_of_the_run() {
+fn steps_before_the_fault_are_unchanged() {
     let runs = corpus();
-    let spliced = splice_all(&runs, 1000, 3);
-    assert!(spliced.len() > 400, "{}", spliced.len());
-    for spliced in spliced {
-        let source = runs.iter().find(|run| run.id == spliced.run.id).expect("a source");
-        let (from, start) = (spliced.changed_from, spliced.start);
-        let name = format!("{:?} {} {}", spliced.kind, spliced.variant, spliced.run.id);
+    let faulty = inject_all(&runs, 1000, 3);
+    assert!(faulty.len() > 400, "{}", faulty.len());
+    for faulty in faulty {
+        let source = runs.iter().find(|run| run.id == faulty.run.id).expect("a source");
+        let (from, start) = (faulty.changed_from, faulty.start);
+        let name = format!("{:?} {} {}", faulty.kind, faulty.variant, faulty.run.id);
         assert!(from >= MIN_PREFIX && from <= start, "{name}: {from} {start}");
-        assert!(start < spliced.run.steps.len(), "{name}: the plant begins inside the run");
-        assert_eq!(spliced.run.steps[..from], source.steps[..from], "{name}");
-        assert_ne!(spliced.run.steps.get(from), source.steps.get(from), "{name}");
-        assert_eq!((spliced.run.outcome, &spliced.run.task), (None, &source.task), "{name}");
+        assert!(start < faulty.run.steps.len(), "{name}: the fault begins inside the run");
+        assert_eq!(faulty.run.steps[..from], source.steps[..from], "{name}");
+        assert_ne!(faulty.run.steps.get(from), source.steps.get(from), "{name}");
+        assert_eq!((faulty.run.outcome, &faulty.run.task), (None, &source.task), "{name}");
     }
 }
 
 #[test]
-fn a_plant_is_fixed_by_its_seed() {
+fn the_seed_determines_the_faults() {
     let runs = corpus();
-    assert_eq!(splice_all(&runs, 10, 5), splice_all(&runs, 10, 5));
-    assert_ne!(splice_all(&runs, 10, 5), splice_all(&runs, 10, 6));
+    assert_eq!(inject_all(&runs, 10, 5), inject_all(&runs, 10, 5));
+    assert_ne!(inject_all(&runs, 10, 5), inject_all(&runs, 10, 6));
 }
 
 #[test]
-fn what_is_planted_has_the_form_of_the_agent() {
+fn injected_steps_use_the_tools_of_the_agent() {
     let runs = corpus();
-    for spliced in splice_all(&runs, 1000, 9) {
-        let tools: Vec<&str> = match spliced.run.set.as_str() {
+    for faulty in inject_all(&runs, 1000, 9) {
+        let tools: Vec<&str> = match faulty.run.set.as_str() {
             "shell" => vec!["bash", ""],
             "calls" => vec!["update_order", "get_order", ""],
             _ => vec![""],
         };
-        assert!(spliced.run.steps.iter().all(|step| tools.contains(&step.tool.as_str())));
+        assert!(faulty.run.steps.iter().all(|step| tools.contains(&step.tool.as_str())));
     }
 }
 
 #[test]
-fn every_way_of_planting_occurs_and_none_is_one_phrase() {
-    let spliced = splice_all(&corpus(), 1000, 1);
-    let mut ways: Vec<_> = spliced.iter().map(|s| format!("{:?}: {}", s.kind, s.variant)).collect();
-    ways.sort();
-    ways.dedup();
-    insta::assert_snapshot!(ways.join("\n"), @r"
+fn every_variant_occurs_with_varied_texts() {
+    let faulty = inject_all(&corpus(), 1000, 1);
+    let mut variants: Vec<_> =
+        faulty.iter().map(|s| format!("{:?}: {}", s.kind, s.variant)).collect();
+    variants.sort();
+    variants.dedup();
+    insta::assert_snapshot!(variants.join("\n"), @r"
     Contradiction: file missing
     Contradiction: record missing
     Contradiction: says the opposite
@@ -114,8 +115,8 @@ fn every_way_of_planting_occurs_and_none_is_one_phrase() {
     UnverifiedFinish: checks dropped
     UnverifiedFinish: late edit
     ");
-    for kind in Kind::ALL {
-        let of_kind = spliced.iter().filter(|s| s.kind == kind);
+    for kind in FaultKind::ALL {
+        let of_kind = faulty.iter().filter(|s| s.kind == kind);
         let mut words: Vec<_> = of_kind.map(|s| &s.run.steps[s.start].thought).collect();
         words.sort();
         words.dedup();
@@ -124,17 +125,17 @@ fn every_way_of_planting_occurs_and_none_is_one_phrase() {
 }
 
 #[test]
-fn short_runs_and_unable_agents_get_no_plant() {
+fn short_runs_and_agents_without_tools_get_no_fault() {
     let short = run("shell", 1, 4);
-    assert!(Kind::ALL.iter().all(|kind| splice(&short, &[], *kind, 1).is_none()));
+    assert!(FaultKind::ALL.iter().all(|kind| inject(&short, &[], *kind, 1).is_none()));
     let talk = run("talk", 1, 9);
     for (kind, able) in [
-        (Kind::Loop, true),
-        (Kind::Revert, false),
-        (Kind::Contradiction, true),
-        (Kind::UnverifiedFinish, false),
-        (Kind::Drift, false),
+        (FaultKind::Loop, true),
+        (FaultKind::Revert, false),
+        (FaultKind::Contradiction, true),
+        (FaultKind::UnverifiedFinish, false),
+        (FaultKind::Drift, false),
     ] {
-        assert_eq!(splice(&talk, &[&talk], kind, 1).is_some(), able, "{kind:?}");
+        assert_eq!(inject(&talk, &[&talk], kind, 1).is_some(), able, "{kind:?}");
     }
 }
