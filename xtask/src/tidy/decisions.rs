@@ -1,4 +1,4 @@
-//! The rule about decisions: each has a number of its own, a context, a choice and a price.
+//! Rule about decisions: a unique number, a title, and the parts context, choice and price.
 
 use super::Repository;
 
@@ -6,7 +6,7 @@ const FOLDER: &str = "docs/decisions/";
 const PARTS: [&str; 3] = ["Context", "Choice", "Price"];
 
 pub(super) fn complete(repository: &Repository) -> Vec<String> {
-    let mut complaints = Vec::new();
+    let mut problems = Vec::new();
     let mut last = "";
     let files = repository
         .ending(".md")
@@ -14,23 +14,24 @@ pub(super) fn complete(repository: &Repository) -> Vec<String> {
     for (name, text) in files {
         let number = name.split('-').next().unwrap_or_default();
         if number.len() != 4 || !number.bytes().all(|byte| byte.is_ascii_digit()) {
-            complaints.push(format!("{FOLDER}{name}: begins without a number of four digits"));
+            problems
+                .push(format!("{FOLDER}{name}: the name must begin with a number of four digits"));
         }
         if number == last {
-            complaints.push(format!("{FOLDER}{name}: the number {number} is taken"));
+            problems.push(format!("{FOLDER}{name}: the number {number} is used twice"));
         }
         last = number;
         if !text.starts_with("# ") {
-            complaints.push(format!("{FOLDER}{name}: begins without a title"));
+            problems.push(format!("{FOLDER}{name}: must begin with a title"));
         }
         if !has_parts(text) {
-            complaints.push(format!("{FOLDER}{name}: its parts must be {}", PARTS.join(", ")));
+            problems.push(format!("{FOLDER}{name}: its parts must be {}", PARTS.join(", ")));
         }
     }
-    complaints
+    problems
 }
 
-/// The parts come in their order, each with a heading or in bold at the start of a line; others may stand between.
+/// Returns true if all parts exist in this order, as headings or in bold at the start of a line.
 fn has_parts(text: &str) -> bool {
     let mut lines = text.lines();
     PARTS.iter().all(|part| {

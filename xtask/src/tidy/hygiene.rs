@@ -1,6 +1,4 @@
-//! Rules about what is locked: where it comes from, what is banned, and under which licence it stands.
-//!
-//! The lists are in `deny.toml`, in the words of cargo-deny, so that either can check them.
+//! Rules about locked dependencies: registry, bans and licences. The lists are in `deny.toml`, in the format of cargo-deny.
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
@@ -25,18 +23,18 @@ pub(super) fn bans(repository: &Repository) -> Result<Vec<String>> {
     let bans =
         deny.get("bans").and_then(|bans| bans.get("deny")?.as_array()).context("bans.deny")?;
     let locked = locked(repository)?;
-    let mut complaints = Vec::new();
+    let mut problems = Vec::new();
     for ban in bans.iter().filter_map(|ban| ban.as_table()) {
         let name = text(ban, "name");
         if locked.iter().any(|package| text(package, "name") == name) {
-            complaints.push(format!("{name} is banned; use {}", text(ban, "use-instead")));
+            problems.push(format!("{name} is banned; use {}", text(ban, "use-instead")));
         }
     }
-    Ok(complaints)
+    Ok(problems)
 }
 
-/// Every licence of what we build on is one we allow. Asks cargo, which may have to fetch, so it is a stage of
-/// `cargo xtask test` and no test. Crates locked in several versions are named, not refused.
+/// Checks the licences of all dependencies. A stage of `cargo xtask test` rather than a test, because `cargo metadata` may
+/// need network access. Crates locked in several versions are printed and do not fail.
 pub(crate) fn licences() -> Result<Vec<String>> {
     let repository = Repository::read()?;
     let deny = repository.toml("deny.toml")?;
@@ -48,11 +46,11 @@ pub(crate) fn licences() -> Result<Vec<String>> {
         shell::read(&mut shell::cargo(&["metadata", "--format-version", "1", "--locked"])?)?;
     let metadata: Value = serde_json::from_str(&metadata)?;
     let packages = metadata["packages"].as_array().context("packages")?;
-    let mut complaints = Vec::new();
+    let mut problems = Vec::new();
     for package in packages {
         let (name, licence) = (&package["name"], package["license"].as_str().unwrap_or_default());
         if !licence::allows(licence, &allowed) {
-            complaints.push(format!("{name}: its licence `{licence}` is not allowed in deny.toml"));
+            problems.push(format!("{name}: its licence `{licence}` is not allowed in deny.toml"));
         }
     }
     let mut names: Vec<&str> =
@@ -64,7 +62,7 @@ pub(crate) fn licences() -> Result<Vec<String>> {
     if !several.is_empty() {
         out::line(&format!("    locked in several versions: {}", several.join(", ")));
     }
-    Ok(complaints)
+    Ok(problems)
 }
 
 fn locked(repository: &Repository) -> Result<Vec<Table>> {

@@ -1,8 +1,8 @@
 //! Reads licence expressions: `(MIT OR Apache-2.0) AND Unicode-3.0`.
 
-/// Whether the allowed licences satisfy the expression. What cannot be read is not allowed.
+/// Returns true if the allowed licences satisfy the expression; an invalid expression is not allowed.
 pub(super) fn allows(expression: &str, allowed: &[&str]) -> bool {
-    // Crates of old separate their choices by a slash.
+    // The deprecated separator of alternatives is a slash.
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let mut reader = Reader { words: spaced.split_whitespace().collect(), at: 0, allowed };
     reader.any() == Some(true) && reader.at == reader.words.len()

@@ -3,6 +3,7 @@
 //! A rule that a reviewer would have to remember belongs here instead. `cargo test -p xtask` runs each rule as a separate
 //! test; `cargo xtask tidy` runs all of them and prints the problems.
 
+mod commits;
 mod crates;
 mod decisions;
 mod documents;
@@ -51,6 +52,9 @@ pub(crate) fn problems() -> Result<Vec<String>> {
     for (name, rule) in RULES {
         all.extend(rule(&repository).into_iter().map(|problem| format!("{name}: {problem}")));
     }
+    all.extend(
+        commits::subjects()?.into_iter().map(|problem| format!("commit subjects: {problem}")),
+    );
     for hint in prose::hints(&repository)? {
         out::line(&format!("    hint: {hint}"));
     }
@@ -160,6 +164,85 @@ mod tests {
         let rule = RULES.iter().find(|(known, _)| *known == name).expect("a rule").1;
         let problems = rule(&Repository::read().expect("a checkout"));
         assert!(problems.is_empty(), "{name}:\n  {}\n", problems.join("\n  "));
+    }
+
+    /// A rule, files that violate it, and a part of the reported problem.
+    type Violation<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
+
+    #[test]
+    fn every_rule_reports_a_violation() {
+        let long = format!("//! Long.\n{}", "f();\n".repeat(500));
+        let deny = "[bans]\ndeny = [{ name = \"bad\", use-instead = \"good\" }]";
+        let record =
+            prose::names().map(|name| format!("{name} = 0.0")).collect::<Vec<_>>().join("\n");
+        let cases: [Violation<'_>; 17] = [
+            ("files have a maximum length", &[("a.rs", &long)], "501 lines before the tests"),
+            ("source files begin with a summary", &[("a.rs", "fn main() {}")], "must begin with"),
+            ("no unfinished work is marked", &[("a.rs", concat!("// TO", "DO"))], "a.rs:1"),
+            ("no local path is named", &[("a.md", concat!("/ho", "me/carol/x"))], "home directory"),
+            (
+                "only the public registry is named",
+                &[("a.toml", concat!("[sou", "rce.x]"))],
+                "a.toml:1",
+            ),
+            ("the set of crates is complete", &[("ARCHITECTURE.md", "")], "rb-engine is missing"),
+            (
+                "crates respect the layers",
+                &[("crates/rb-engine/Cargo.toml", "[dependencies]\nrb-store = {}")],
+                "rb-engine may not depend on rb-store",
+            ),
+            (
+                "versions and lints are inherited",
+                &[("crates/rb-engine/Cargo.toml", "[package]\n[dependencies]\nx = \"1\"")],
+                "must take x from the workspace",
+            ),
+            (
+                "modules have no cycles",
+                &[("x/src/a.rs", "use crate::b::B;"), ("x/src/b.rs", "use crate::a::A;")],
+                "x/src: a, b depend on each other",
+            ),
+            (
+                "the engine is pure",
+                &[("crates/rb-engine/src/a.rs", "//! A.\nuse std::fs;")],
+                "names `std::fs`",
+            ),
+            (
+                "offline commands do not use the server",
+                &[("crates/rb/src/input/mod.rs", "use rb_server::App;")],
+                "an offline command may not use rb_server",
+            ),
+            (
+                "idioms in comments only fall",
+                &[("a.rs", "// Nobody knows."), ("xtask/prose.toml", &record)],
+                "`whoever_or_nobody`: 1000.0 per 1,000",
+            ),
+            ("decisions are complete", &[("docs/decisions/x.md", "# X")], "number of four digits"),
+            (
+                "links of documents have targets",
+                &[("a.md", "[b](b.md)")],
+                "the link b.md has no target",
+            ),
+            (
+                "the files that CONTRIBUTING names exist",
+                &[("CONTRIBUTING.md", "| `a/b.rs` |")],
+                "a/b.rs does not exist",
+            ),
+            (
+                "dependencies come from the public registry",
+                &[("Cargo.lock", "[[package]]\nname = \"x\"\nsource = \"git+https://x\"")],
+                "x comes from git+https://x",
+            ),
+            (
+                "no banned dependency is locked",
+                &[("Cargo.lock", "[[package]]\nname = \"bad\""), ("deny.toml", deny)],
+                "bad is banned; use good",
+            ),
+        ];
+        assert_eq!(cases.map(|(name, ..)| name), RULES.map(|(name, _)| name));
+        for ((name, rule), (_, files, expected)) in RULES.iter().zip(cases) {
+            let problems = rule(&Repository::of(files)).join("\n");
+            assert!(problems.contains(expected), "{name}: {problems}");
+        }
     }
 
     macro_rules! rules {

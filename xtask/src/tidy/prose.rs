@@ -82,6 +82,12 @@ pub(super) fn hints(repository: &Repository) -> Result<Vec<String>> {
     Ok(hints)
 }
 
+/// Keys of the record.
+#[cfg(test)]
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    IDIOMS.iter().map(|idiom| idiom.name)
+}
+
 fn recorded(record: &toml::Table, name: &str) -> Result<f64> {
     let value = record.get(name).and_then(toml::Value::as_float);
     value.with_context(|| format!("{RECORD}: `{name}` must be a number such as 8.0"))

@@ -1,33 +1,32 @@
-//! Rules about source files: their length, their opening, and what the engine may not name.
+//! Rules about source files: length, summary, and names that the engine may not use.
 
 use super::{File, Repository};
 
-/// Lines before the tests.
-const CODE_LINES_MAX: usize = 500;
-/// Lines of a whole file, and of one that holds only tests.
-const LINES_MAX: usize = 1_000;
+/// Maximum number of lines before the tests.
+const MAX_CODE_LINES: usize = 500;
+/// Maximum number of lines of a file, including tests.
+const MAX_LINES: usize = 1_000;
 
 pub(super) fn length(repository: &Repository) -> Vec<String> {
     let too_long = |file: &File| {
         let (code, all) = (file.before_tests().lines().count(), file.text.lines().count());
-        if !file.is_test() && code > CODE_LINES_MAX {
+        if !file.is_test() && code > MAX_CODE_LINES {
             return Some(format!(
-                "{}: {code} lines before the tests, at most {CODE_LINES_MAX}",
+                "{}: {code} lines before the tests, at most {MAX_CODE_LINES}",
                 file.path
             ));
         }
-        (all > LINES_MAX).then(|| format!("{}: {all} lines, at most {LINES_MAX}", file.path))
+        (all > MAX_LINES).then(|| format!("{}: {all} lines, at most {MAX_LINES}", file.path))
     };
     repository.ending(".rs").filter_map(too_long).collect()
 }
 
 pub(super) fn opening(repository: &Repository) -> Vec<String> {
-    let silent = repository.ending(".rs").filter(|file| !file.text.starts_with("//! "));
-    silent.map(|file| format!("{}: begins without `//! ` and a sentence", file.path)).collect()
+    let without = repository.ending(".rs").filter(|file| !file.text.starts_with("//! "));
+    without.map(|file| format!("{}: must begin with `//! ` and a sentence", file.path)).collect()
 }
 
-/// Modules of the standard library that reach outside, and words that bring a clock, chance, order by
-/// accident, waiting or JSON.
+/// Modules of the standard library with IO, and names that imply IO, a clock, randomness, unordered iteration, async or JSON.
 const IMPURE_MODULES: [&str; 8] = ["env", "fs", "io", "net", "os", "process", "thread", "time"];
 const IMPURE_WORDS: [&str; 14] = [
     "HashMap",
@@ -49,15 +48,15 @@ const IMPURE_WORDS: [&str; 14] = [
 pub(super) fn engine_is_pure(repository: &Repository) -> Vec<String> {
     let engine =
         repository.ending(".rs").filter(|file| file.path.starts_with("crates/rb-engine/src/"));
-    let mut complaints = Vec::new();
+    let mut problems = Vec::new();
     for file in engine {
         for (at, line) in file.before_tests().lines().enumerate() {
             if let Some(word) = impure_word(line) {
-                complaints.push(format!("{}:{}: names `{word}`", file.path, at + 1));
+                problems.push(format!("{}:{}: names `{word}`", file.path, at + 1));
             }
         }
     }
-    complaints
+    problems
 }
 
 /// Reports uses of the server in commands that work without one.
@@ -99,7 +98,7 @@ fn impure_word(line: &str) -> Option<String> {
     named.filter(|_| words.any(|word| word == "std")).map(|module| format!("std::{module}"))
 }
 
-/// A line of code with its string literals emptied; good enough for those that begin and end on the line.
+/// Empties the string literals that begin and end on this line.
 fn without_strings(line: &str) -> String {
     let line = line.replace("\\\"", "").replace("'\"'", "");
     line.split('"').step_by(2).collect::<Vec<_>>().join("\"\"")

@@ -1,4 +1,4 @@
-//! Rules about words that must not stand in any file. The words are put together here, so as not to stand here.
+//! Rules about forbidden words. They are concatenated here so that this file does not contain them.
 
 use super::{File, Repository};
 
@@ -11,19 +11,19 @@ const UNDONE: [&str; 5] = [
 ];
 
 pub(super) fn undone(repository: &Repository) -> Vec<String> {
-    let ours = |file: &&File| is_written_by_hand(&file.path);
+    let by_hand = |file: &&File| is_written_by_hand(&file.path);
     repository
         .files
         .iter()
-        .filter(ours)
+        .filter(by_hand)
         .flat_map(|file| {
             lines_with(file, &|line| UNDONE.into_iter().find(|word| has_word(line, word)))
         })
         .collect()
 }
 
-/// Made-up people whose folders may appear in examples.
-const MADE_UP: [&str; 7] = ["alice", "bob", "dev", "me", "runner", "user", "you"];
+/// User names that may appear in example paths.
+const EXAMPLE_USERS: [&str; 7] = ["alice", "bob", "dev", "me", "runner", "user", "you"];
 
 pub(super) fn machines(repository: &Repository) -> Vec<String> {
     let home = std::env::var("HOME").unwrap_or_default();
@@ -32,18 +32,18 @@ pub(super) fn machines(repository: &Repository) -> Vec<String> {
         places.into_iter().filter(|place| place.len() > 1).map(|p| p + "/").collect();
     let named = |line: &str| -> Option<&'static str> {
         if places.iter().any(|place| starts_path(line, place)) {
-            return Some("a path of the machine it was written on");
+            return Some("a path of this machine");
         }
         let homes = [concat!("/ho", "me/"), concat!("/Us", "ers/")];
         let someone = homes.iter().flat_map(|root| line.split(root).skip(1)).any(|rest| {
             let name =
                 rest.split(|c: char| !c.is_alphanumeric() && c != '-').next().unwrap_or_default();
-            !name.is_empty() && !MADE_UP.contains(&name)
+            !name.is_empty() && !EXAMPLE_USERS.contains(&name)
         });
-        someone.then_some("somebody's home folder")
+        someone.then_some("a home directory")
     };
-    let ours = |file: &&File| is_written_by_hand(&file.path);
-    repository.files.iter().filter(ours).flat_map(|file| lines_with(file, &named)).collect()
+    let by_hand = |file: &&File| is_written_by_hand(&file.path);
+    repository.files.iter().filter(by_hand).flat_map(|file| lines_with(file, &named)).collect()
 }
 
 pub(super) fn registries(repository: &Repository) -> Vec<String> {
@@ -55,11 +55,11 @@ pub(super) fn registries(repository: &Repository) -> Vec<String> {
         concat!("--extra-index", "-url"),
     ];
     let named = |line: &str| marks.into_iter().find(|mark| format!(" {line}").contains(mark));
-    let ours = |file: &&File| is_written_by_hand(&file.path);
-    repository.files.iter().filter(ours).flat_map(|file| lines_with(file, &named)).collect()
+    let by_hand = |file: &&File| is_written_by_hand(&file.path);
+    repository.files.iter().filter(by_hand).flat_map(|file| lines_with(file, &named)).collect()
 }
 
-/// Texts that a person of this project wrote: not data, not what a tool wrote.
+/// Returns true for files written by hand, as opposed to data and generated files.
 fn is_written_by_hand(path: &str) -> bool {
     [".rs", ".toml", ".md", ".py", ".sh", ".yml", ".svg", "/run"]
         .iter()
@@ -73,7 +73,7 @@ fn lines_with<'a>(file: &File, find: &dyn Fn(&str) -> Option<&'a str>) -> Vec<St
         .collect()
 }
 
-/// `word` stands in `line` and is not part of a longer one.
+/// Returns true if `line` contains `word` as a whole word.
 fn has_word(line: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {
@@ -81,7 +81,7 @@ fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// `place` stands in `line`, and not in the middle of a longer path.
+/// Returns true if `line` contains the path `place` and not as a part of a longer path.
 fn starts_path(line: &str, place: &str) -> bool {
     line.match_indices(place)
         .any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-/\\".contains(c)))
