@@ -285,41 +285,20 @@ impl<'a> Parser<'a> {
     fn string(&mut self) -> Cow<'a, str> {
         let Some(quote) = self.peek() else { return "".into() };
         self.at += 1;
-        let start = self.at;
-        let mut owned: Option<String> = None;
-        let mut from = start;
-        while let Some(byte) = self.peek() {
-            if byte == quote {
-                let last = self.slice(from, self.at);
-                self.at += 1;
-                return match owned {
-                    Some(mut text) => {
-                        text.push_str(last);
-                        text.into()
-                    }
-                    None => last.into(),
-                };
+        let mut value = Cow::Borrowed("");
+        loop {
+            let rest = self.slice(self.at, self.text.len());
+            let is_special = |byte: u8| byte == quote || byte == b'\\';
+            let len = rest.bytes().position(is_special).unwrap_or(rest.len());
+            value += &rest[..len];
+            self.at += len;
+            if self.peek() != Some(b'\\') {
+                self.at += usize::from(self.peek().is_some());
+                return value;
             }
-            if byte == b'\\' {
-                let before = self.slice(from, self.at);
-                let text = owned.get_or_insert_with(String::new);
-                text.push_str(before);
-                self.at += 1;
-                let (c, len) = unescape(self.slice(self.at, self.text.len()));
-                text.extend(c);
-                self.at += len;
-                from = self.at;
-            } else {
-                self.at += 1;
-            }
-        }
-        let last = self.slice(from, self.text.len());
-        match owned {
-            Some(mut text) => {
-                text.push_str(last);
-                text.into()
-            }
-            None => last.into(),
+            let (c, len) = unescape(self.slice(self.at + 1, self.text.len()));
+            value.to_mut().extend(c);
+            self.at += 1 + len;
         }
     }
 }

@@ -229,69 +229,58 @@ impl<'t, 'p> Scan<'t, 'p> {
     fn call(&mut self, name: &'t str) {
         let last = name.rsplit('.').next().unwrap_or(name);
         let dotted = name.len() > last.len();
-        let [first, second] =
-            if is_known(name, last) || !dotted { self.literals() } else { [None, None] };
-        match last {
-            "Path" | "PosixPath" => self.path = first,
-            "open" => self.open(first, second),
-            "write_text" | "write_bytes" => {
-                self.has_effect = true;
-                self.effects.add_kind(Kind::Edit);
-                if let Some(path) = self.path {
-                    self.effects.write(path);
-                }
-            }
-            "to_csv" | "to_json" | "to_excel" | "savefig" | "writeFileSync" | "writeFile"
-            | "appendFileSync" | "appendFile" | "copyfile" | "copy2" => {
-                self.has_effect = true;
-                self.effects.add_kind(Kind::Edit);
-                if let Some(path) = first {
-                    self.effects.write(path);
-                }
-            }
-            "read_text" | "read_bytes" => {
-                if let Some(path) = self.path {
-                    self.effects.read(path, None);
-                }
-            }
-            "read_csv" | "read_excel" | "read_json" | "readFileSync" | "readFile"
-            | "load_workbook" => {
-                if let Some(path) = first {
-                    self.effects.read(path, None);
-                }
-            }
-            "system" | "popen" | "check_output" | "check_call" | "getoutput" | "Popen"
-            | "execSync" => {
-                self.start(first);
-            }
+        let known = known_call(last);
+        let in_subprocess = name.starts_with("subprocess");
+        let has_arguments = known.is_some() || in_subprocess || !dotted;
+        let [first, second] = if has_arguments { self.literals() } else { [None, None] };
+        match known {
+            Some(Call::Path) => self.path = first,
+            Some(Call::Open) => self.open(first, second),
+            Some(Call::WriteThisPath) => self.write(self.path),
+            Some(Call::Write) => self.write(first),
+            Some(Call::ReadThisPath) => self.read(self.path),
+            Some(Call::Read) => self.read(first),
+            Some(Call::RunCommand) => self.start(first),
+            None => self.other_call(name, last, first),
+        }
+    }
+
+    fn other_call(&mut self, name: &'t str, last: &'t str, first: Option<&'t str>) {
+        let kind = match last {
             "run" | "call" if name.starts_with("subprocess") || name.starts_with("sp.") => {
-                self.start(first);
+                return self.start(first);
             }
-            "main" if name == "pytest.main" || name == "unittest.main" => {
-                self.has_effect = true;
-                self.effects.add_kind(Kind::Test);
-            }
-            _ if dotted => {}
-            "final_answer" | "finish" | "submit" => {
-                self.has_effect = true;
-                self.effects.add_kind(Kind::Finish);
-            }
-            _ if self.defined.contains(&last) => {}
-            _ => self.tool(last, first),
+            "main" if name == "pytest.main" || name == "unittest.main" => Kind::Test,
+            _ if name.len() > last.len() => return,
+            "final_answer" | "finish" | "submit" => Kind::Finish,
+            _ if self.defined.contains(&last) => return,
+            _ => return self.tool(last, first),
+        };
+        self.has_effect = true;
+        self.effects.add_kind(kind);
+    }
+
+    fn read(&mut self, path: Option<&str>) {
+        if let Some(path) = path {
+            self.effects.read(path, None);
+        }
+    }
+
+    /// The call writes a file even if its path is unknown.
+    fn write(&mut self, path: Option<&str>) {
+        self.has_effect = true;
+        self.effects.add_kind(Kind::Edit);
+        if let Some(path) = path {
+            self.effects.write(path);
         }
     }
 
     fn open(&mut self, path: Option<&str>, mode: Option<&str>) {
         let mode = mode.unwrap_or("r");
         if mode.len() <= 3 && mode.contains(['w', 'a', 'x', '+']) {
-            // The call writes a file even if its path is unknown.
-            self.has_effect = true;
-            self.effects.add_kind(Kind::Edit);
-            if let Some(path) = path {
-                self.effects.write(path);
-            }
-        } else if let Some(path) = path {
-            self.effects.read(path, None);
+            self.write(path);
+        } else {
+            self.read(path);
         }
     }
 
@@ -323,36 +312,35 @@ impl<'t, 'p> Scan<'t, 'p> {
     }
 }
 
-fn is_known(name: &str, last: &str) -> bool {
-    matches!(
-        last,
-        "open"
-            | "Path"
-            | "PosixPath"
-            | "to_csv"
-            | "to_json"
-            | "to_excel"
-            | "savefig"
-            | "writeFileSync"
-            | "writeFile"
-            | "appendFileSync"
-            | "appendFile"
-            | "copyfile"
-            | "copy2"
-            | "read_csv"
-            | "read_excel"
-            | "read_json"
-            | "readFileSync"
-            | "readFile"
-            | "load_workbook"
-            | "system"
-            | "popen"
-            | "check_output"
-            | "check_call"
-            | "getoutput"
-            | "Popen"
-            | "execSync"
-    ) || name.starts_with("subprocess")
+/// A function whose effect on files and programs is known.
+enum Call {
+    Path,
+    Open,
+    /// Writes the last [`Call::Path`].
+    WriteThisPath,
+    Write,
+    /// Reads the last [`Call::Path`].
+    ReadThisPath,
+    Read,
+    RunCommand,
+}
+
+fn known_call(name: &str) -> Option<Call> {
+    Some(match name {
+        "Path" | "PosixPath" => Call::Path,
+        "open" => Call::Open,
+        "write_text" | "write_bytes" => Call::WriteThisPath,
+        "to_csv" | "to_json" | "to_excel" | "savefig" | "writeFileSync" | "writeFile"
+        | "appendFileSync" | "appendFile" | "copyfile" | "copy2" => Call::Write,
+        "read_text" | "read_bytes" => Call::ReadThisPath,
+        "read_csv" | "read_excel" | "read_json" | "readFileSync" | "readFile" | "load_workbook" => {
+            Call::Read
+        }
+        "system" | "popen" | "check_output" | "check_call" | "getoutput" | "Popen" | "execSync" => {
+            Call::RunCommand
+        }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

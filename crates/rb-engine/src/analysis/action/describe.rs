@@ -5,7 +5,7 @@ use super::args::Args;
 use super::effects::Effects;
 use super::file_refs::looks_like_path;
 use super::tools;
-use crate::analysis::text;
+use crate::analysis::text::{self, byte_table};
 use crate::step::Action;
 
 /// Maximum length of a description.
@@ -142,47 +142,17 @@ const OTHER: u8 = 64;
 const END: u8 = 128;
 
 /// Class of each byte.
-const CLASS: [u8; 256] = {
-    let mut table = [OTHER; 256];
-    let mut byte = 0_u8;
-    loop {
-        table[byte as usize] = match byte {
-            b'a'..=b'z' => SMALL,
-            b'A'..=b'Z' => CAPITAL,
-            b'0'..=b'9' => DIGIT,
-            b'_' => JOIN,
-            b'/' | b'.' => PATH,
-            0..=b' '
-            | b'"'
-            | b'\''
-            | b'`'
-            | b'('
-            | b')'
-            | b'['
-            | b']'
-            | b'{'
-            | b'}'
-            | b'<'
-            | b'>'
-            | b','
-            | b';'
-            | b'='
-            | b'|'
-            | b'&'
-            | b'*'
-            | b'!'
-            | b'?'
-            | b'\\'
-            | b'$'
-            | b'^' => END,
-            _ => OTHER,
-        };
-        if byte == u8::MAX {
-            break table;
-        }
-        byte += 1;
-    }
-};
+#[rustfmt::skip]
+static CLASS: [u8; 256] = byte_table!(OTHER, |byte| match byte {
+    b'a'..=b'z' => SMALL,
+    b'A'..=b'Z' => CAPITAL,
+    b'0'..=b'9' => DIGIT,
+    b'_' => JOIN,
+    b'/' | b'.' => PATH,
+    0..=b' ' | b'"' | b'\'' | b'`' | b'(' | b')' | b'[' | b']' | b'{' | b'}' | b'<' | b'>' | b',' | b';' | b'='
+    | b'|' | b'&' | b'*' | b'!' | b'?' | b'\\' | b'$' | b'^' => END,
+    _ => OTHER,
+});
 
 /// Reports whether a word is an identifier, a path or a code rather than an ordinary word.
 fn is_entity(word: &str, seen: u8) -> bool {

@@ -24,8 +24,7 @@ pub(super) fn report(line: &str) -> Option<Report> {
         return None;
     }
     let line = bare(line);
-    let first = *line.as_bytes().first()?;
-    if let Some(found) = by_beginning(line, first) {
+    if let Some(found) = by_prefix(line) {
         return Some(found);
     }
     if is_exception(line) {
@@ -51,57 +50,34 @@ pub(super) fn bare(line: &str) -> &str {
     line.trim_ascii_start()
 }
 
-fn by_beginning(line: &str, first: u8) -> Option<Report> {
+/// Starts of lines that report an error.
+#[rustfmt::skip]
+const PREFIXES: &[(Report, &[&str])] = &[
+    (Report::Compiler, &["error[", "error: ", "error TS", "error:\t"]),
+    (Report::Test, &["E   ", "FAIL: ", "FAIL ", "FAILED ", "Failures:"]),
+    (Report::Program, &[
+        "Error: ", "ERROR: ", "ERROR ", "ERR! ", "Error executing", "Error calling", "Error in ", "FATAL",
+        "Fatal error", "Failed to ", "fatal: ", "fatal error", "npm ERR!", "npm error", "make: *** ",
+        "make[1]: *** ", "Segmentation fault", "unknown command", "unknown option", "HTTP Error 4",
+        "HTTP Error 5", "HTTP/1.1 4", "HTTP/1.1 5", "HTTP/2 4", "HTTP/2 5",
+    ]),
+    (Report::Exception, &[
+        "panic: ", "Traceback (most recent call last)", "Uncaught ", "Unhandled exception",
+    ]),
+];
+
+fn by_prefix(line: &str) -> Option<Report> {
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| line.starts_with(prefix));
-    match first {
-        b'e' if starts(&["error[", "error: ", "error TS", "error:\t"]) => {
-            counts(line).then_some(Report::Compiler)
-        }
-        b'E' if starts(&["E   "]) => Some(Report::Test),
-        b'E' if starts(&[
-            "Error: ",
-            "ERROR: ",
-            "ERROR ",
-            "ERR! ",
-            "Error executing",
-            "Error calling",
-            "Error in ",
-        ]) =>
-        {
-            counts(line).then_some(Report::Program)
-        }
-        b'F' if starts(&["FAIL: ", "FAIL ", "FAILED ", "Failures:"]) => Some(Report::Test),
-        b'F' if starts(&["FATAL", "Fatal error", "Failed to "]) => Some(Report::Program),
-        b'f' if starts(&["fatal: ", "fatal error"]) => Some(Report::Program),
-        b'p' if starts(&["panic: "]) => Some(Report::Exception),
-        b't' if line.starts_with("thread '") && line.contains("' panicked at") => {
-            Some(Report::Exception)
-        }
-        b'T' if starts(&["Traceback (most recent call last)"]) => Some(Report::Exception),
-        b'n' if starts(&["npm ERR!", "npm error"]) => Some(Report::Program),
-        b'm' if starts(&["make: *** ", "make[1]: *** "]) => Some(Report::Program),
-        b'S' if starts(&["Segmentation fault"]) => Some(Report::Program),
-        b'u' if starts(&["unknown command", "unknown option"]) => Some(Report::Program),
-        b'T' | b'C' | b'P' | b'E'
-            if starts(&["The last command", "The command", "Command", "Process", "Execution"])
-                && line.contains("timed out") =>
-        {
-            Some(Report::Program)
-        }
-        b'U' if starts(&["Uncaught ", "Unhandled exception"]) => Some(Report::Exception),
-        b'H' if starts(&[
-            "HTTP Error 4",
-            "HTTP Error 5",
-            "HTTP/1.1 4",
-            "HTTP/1.1 5",
-            "HTTP/2 4",
-            "HTTP/2 5",
-        ]) =>
-        {
-            Some(Report::Program)
-        }
-        _ => None,
+    if let Some((report, _)) = PREFIXES.iter().find(|(_, prefixes)| starts(prefixes)) {
+        let is_count = starts(&["error", "Error", "ERR"]) && !counts(line);
+        return (!is_count).then_some(*report);
     }
+    if line.starts_with("thread '") && line.contains("' panicked at") {
+        return Some(Report::Exception);
+    }
+    let names_command =
+        starts(&["The last command", "The command", "Command", "Process", "Execution"]);
+    (names_command && line.contains("timed out")).then_some(Report::Program)
 }
 
 /// Returns false for an error count such as `error: 0`.

@@ -95,24 +95,7 @@ pub(super) fn looks_like_path(word: &str) -> bool {
     if word.len() > PATH_BYTES_MAX || word.starts_with('-') || word.contains("://") {
         return false;
     }
-    let is_foreign = |b: u8| {
-        b <= b' '
-            || matches!(
-                b,
-                b'=' | b';'
-                    | b'('
-                    | b')'
-                    | b'{'
-                    | b'}'
-                    | b'<'
-                    | b'>'
-                    | b'|'
-                    | b'"'
-                    | b'\''
-                    | b'`'
-                    | b','
-            )
-    };
+    let is_foreign = |byte: u8| byte <= b' ' || b"=;(){}<>|\"'`,".contains(&byte);
     !word.bytes().any(is_foreign)
 }
 

@@ -249,7 +249,7 @@ impl<'a> Lexer<'a> {
             return whole.into();
         }
         let start = self.at;
-        let mut owned: Option<String> = None;
+        let mut word = Cow::Borrowed("");
         let mut from = start;
         while let Some(byte) = self.peek(0) {
             match byte {
@@ -268,11 +268,8 @@ impl<'a> Lexer<'a> {
                 b'$' if self.peek(1) == Some(b'{') => self.skip_to(b'}'),
                 b'`' => self.backticks(),
                 b'\\' | b'\'' | b'"' => {
-                    let before = self.slice(from, self.at);
-                    let mut text = owned.take().unwrap_or_default();
-                    text.push_str(before);
-                    self.unquote(byte, &mut text);
-                    owned = Some(text);
+                    word += self.slice(from, self.at);
+                    self.unquote(byte, word.to_mut());
                     from = self.at;
                 }
                 _ => self.at += 1,
@@ -284,14 +281,8 @@ impl<'a> Lexer<'a> {
                 self.at += 1;
             }
         }
-        let last = self.slice(from, self.at);
-        match owned {
-            Some(mut text) => {
-                text.push_str(last);
-                text.into()
-            }
-            None => last.into(),
-        }
+        word += self.slice(from, self.at);
+        word
     }
 
     /// Returns the content of a word that is quoted as a whole, without a copy.
