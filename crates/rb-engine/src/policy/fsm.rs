@@ -1,34 +1,34 @@
-//! The machine that says how hard the run is going: INIT, FAST, NORMAL, SLOW, SKIP, END.
+//! State machine over the difficulty scores: INIT, FAST, NORMAL, SLOW, SKIP, END.
 //!
-//! Its memory is the state and three run lengths, not the history: "the last six were easy" is the
-//! same as "the easy streak is at least six".
+//! It stores the state and three streak lengths rather than the history: "the last six steps were easy" equals "the
+//! easy streak is at least six".
 
 use std::fmt;
 
-/// How the run is going.
+/// State of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum State {
-    /// Nothing has been scored yet.
+    /// No step has been scored yet.
     #[default]
     Init,
-    /// Consistently easy; guidance is not looked up.
+    /// Consistently easy; nothing is retrieved.
     Fast,
-    /// The ordinary state.
+    /// The normal state.
     Normal,
-    /// Consistently hard.
+    /// Consistently difficult.
     Slow,
-    /// Very hard for a long time: deeply stalled.
+    /// Very difficult for a long time.
     Skip,
-    /// The run is over. Never left.
+    /// The run has ended. Final.
     End,
 }
 
 impl State {
-    /// Every state, in the order people read them.
+    /// All states, in display order.
     pub const ALL: [Self; 6] =
         [Self::Init, Self::Fast, Self::Normal, Self::Slow, Self::Skip, Self::End];
 
-    /// The state's name on every wire.
+    /// Name of the state in the API.
     pub fn name(self) -> &'static str {
         match self {
             Self::Init => "INIT",
@@ -40,7 +40,7 @@ impl State {
         }
     }
 
-    /// The state of that exact name.
+    /// Returns the state with this exact name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
@@ -52,22 +52,22 @@ impl fmt::Display for State {
     }
 }
 
-/// The thresholds and windows of the machine, as a user writes them. [`FsmConfig::check`] makes them usable.
+/// Thresholds and windows in user settings. [`FsmConfig::check`] validates them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FsmConfig {
-    /// A score below this is easy.
+    /// Scores below this are easy.
     pub fast_threshold: f64,
-    /// A score above this is hard.
+    /// Scores above this are difficult.
     pub slow_threshold: f64,
-    /// A score above this is very hard.
+    /// Scores above this are very difficult.
     pub skip_threshold: f64,
-    /// How far beyond its threshold a score must be to leave FAST or SLOW.
+    /// Distance from the threshold at which FAST or SLOW is left.
     pub hysteresis_margin: f64,
-    /// This many easy steps in a row lead to FAST. 0 means every step so far.
+    /// Number of consecutive easy steps that lead to FAST; 0 means all steps so far.
     pub fast_window: u32,
-    /// This many hard steps in a row lead to SLOW. 0 means every step so far.
+    /// Number of consecutive difficult steps that lead to SLOW; 0 means all steps so far.
     pub slow_window: u32,
-    /// This many very hard steps in a row lead to SKIP. 0 means every step so far.
+    /// Number of consecutive very difficult steps that lead to SKIP; 0 means all steps so far.
     pub skip_window: u32,
 }
 
@@ -85,30 +85,30 @@ impl Default for FsmConfig {
     }
 }
 
-/// A machine that could not work as configured.
+/// Invalid settings of the state machine.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum FsmConfigError {
     /// A threshold or the margin is not a number between 0 and 1.
     #[error("`fsm.{name}` ({value}) must be a number between 0 and 1")]
     OutOfRange {
-        /// The setting.
+        /// Name of the setting.
         name: &'static str,
-        /// What it was set to.
+        /// Its value.
         value: f64,
     },
     /// Two settings contradict each other.
     #[error("`fsm.{low}` ({low_value}) must be smaller than `fsm.{high}` ({high_value})")]
     OutOfOrder {
-        /// The setting that must be smaller.
+        /// Name of the setting that must be smaller.
         low: &'static str,
         /// Its value.
         low_value: f64,
-        /// The setting that must be larger.
+        /// Name of the setting that must be larger.
         high: &'static str,
         /// Its value.
         high_value: f64,
     },
-    /// A state could be entered but never left.
+    /// A state could be entered but not left.
     #[error(
         "{state} could never be left: `fsm.{threshold}` ({threshold_value}) and \
          `fsm.hysteresis_margin` ({margin}) together ask for a score no step can have; lower the margin"
@@ -126,7 +126,7 @@ pub enum FsmConfigError {
 }
 
 impl FsmConfig {
-    /// Checks that the machine can work: every number in range, thresholds in order, no state without an exit.
+    /// Validates ranges, the order of thresholds, and that every state has an exit.
     pub fn check(self) -> Result<Limits, FsmConfigError> {
         for (name, value) in [
             ("fast_threshold", self.fast_threshold),
@@ -171,13 +171,11 @@ impl FsmConfig {
     }
 }
 
-/// A checked [`FsmConfig`].
-///
-/// The defaults pass the check; a test holds that.
+/// A valid [`FsmConfig`].
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Limits(FsmConfig);
 
-/// The machine of one run.
+/// State machine of one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fsm {
     limits: Limits,
@@ -189,7 +187,7 @@ pub struct Fsm {
 }
 
 impl Fsm {
-    /// A machine at INIT.
+    /// Creates a state machine in INIT.
     pub fn new(limits: Limits) -> Self {
         Self { limits, state: State::Init, scored: 0, easy: 0, hard: 0, very_hard: 0 }
     }
@@ -327,7 +325,7 @@ mod tests {
     }
 
     proptest! {
-        /// The streaks of the machine say the same as looking at the whole history each time.
+        /// The streaks give the same result as the whole history.
         #[test]
         fn streaks_equal_the_history(scores in prop::collection::vec(0.0..1.0_f64, 0..120), fast in 0..8_u32, slow in 0..8_u32, skip in 0..12_u32) {
             let config = FsmConfig { fast_window: fast, slow_window: slow, skip_window: skip, ..FsmConfig::default() };

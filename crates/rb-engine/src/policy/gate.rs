@@ -1,30 +1,30 @@
-//! When guidance is due: which look-ups are worth making, and whether the agent may be spoken to now.
+//! Gate for guidance: which queries are due, and whether an advice may be shown now.
 
 use std::collections::VecDeque;
 
 use crate::guidance::Tier;
 use crate::policy::fsm::State;
 
-/// The guardrails of one run.
+/// Limits of guidance in one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GateConfig {
-    /// E1 is open when the composite is above this.
+    /// Composite above which E1 is queried.
     pub composite_above: f64,
-    /// E1 stays open for this many calls after a monitor fired.
+    /// Number of calls after a fired monitor in which E1 is queried.
     pub lookback_calls: u32,
-    /// At most this many monitor advices are shown in a run.
+    /// Maximum number of monitor advices in a run.
     pub injections_max: u32,
-    /// Calls between two advices while the run goes badly (SLOW, SKIP).
+    /// Cooldown in calls between two advices in SLOW and SKIP.
     pub cooldown_slow: u32,
-    /// Calls between two advices otherwise.
+    /// Cooldown in calls between two advices in other states.
     pub cooldown_normal: u32,
-    /// Calls between two advices while the run goes well (FAST).
+    /// Cooldown in calls between two advices in FAST.
     pub cooldown_fast: u32,
-    /// Patterns asked for, per tier.
+    /// Maximum number of E1 patterns.
     pub e1_top_k: u32,
-    /// Patterns asked for, per tier.
+    /// Maximum number of E2 patterns.
     pub e2_top_k: u32,
-    /// Patterns asked for, per tier.
+    /// Maximum number of E3 patterns.
     pub e3_top_k: u32,
 }
 
@@ -44,21 +44,21 @@ impl Default for GateConfig {
     }
 }
 
-/// Guardrails that could not work.
+/// Invalid limits.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum GateError {
-    /// The composite is always between 0 and 1.
+    /// The composite threshold is out of range.
     #[error("`gate.composite_above` ({value}) must be a number between 0 and 1")]
     Composite {
-        /// What it was set to.
+        /// Its value.
         value: f64,
     },
-    /// A longer memory would hold the gate open for good.
+    /// The lookback is too long: the gate would never close.
     #[error("`gate.lookback_calls` ({value}) must be at most {max}")]
     Lookback {
-        /// What it was set to.
+        /// Its value.
         value: u32,
-        /// The most that works.
+        /// The maximum.
         max: u32,
     },
 }
@@ -66,7 +66,7 @@ pub enum GateError {
 const LOOKBACK_CALLS_MAX: u32 = 1_000;
 
 impl GateConfig {
-    /// Checks that the guardrails can work.
+    /// Validates the limits.
     pub fn check(self) -> Result<Self, GateError> {
         if !(0.0..=1.0).contains(&self.composite_above) {
             return Err(GateError::Composite { value: self.composite_above });
@@ -88,7 +88,7 @@ impl GateConfig {
         }
     }
 
-    /// How many patterns of a tier to ask for.
+    /// Returns the maximum number of patterns of a tier.
     pub fn top_k(&self, tier: Tier) -> u32 {
         match tier {
             Tier::E1 => self.e1_top_k,
@@ -98,11 +98,11 @@ impl GateConfig {
     }
 }
 
-/// What the guardrails remember of one run.
+/// State of the gate in one run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Gate {
     config: GateConfig,
-    /// Whether any monitor fired: the newest call last, before it as many as the lookback.
+    /// Reports of recent calls, the latest last: true if a monitor fired.
     fired: VecDeque<bool>,
     composite: f64,
     answered: [bool; 3],
@@ -122,7 +122,7 @@ impl Gate {
         }
     }
 
-    /// Takes what the monitors said of the steps before this call.
+    /// Records the assessment of the steps before this call.
     pub(crate) fn note(&mut self, fired: bool, composite: f64) {
         if self.fired.len() > self.config.lookback_calls as usize {
             self.fired.pop_front();
@@ -131,12 +131,12 @@ impl Gate {
         self.composite = composite;
     }
 
-    /// Whether the run looks risky enough for an E1 look-up.
+    /// Reports whether the risk is high enough for an E1 query.
     pub(crate) fn is_open(&self) -> bool {
         self.composite > self.config.composite_above || self.fired.contains(&true)
     }
 
-    /// Whether a tier's one look-up was answered already.
+    /// Reports whether the query of a tier was already answered.
     pub(crate) fn is_used(&self, tier: Tier) -> bool {
         self.answered[tier as usize]
     }
@@ -145,7 +145,7 @@ impl Gate {
         self.answered[tier as usize] = true;
     }
 
-    /// Whether an advice may be shown on this call; if so, `is_new` tells which texts are.
+    /// Reports whether an advice may be shown on this call. `is_new` checks the text.
     pub(crate) fn may_advise(&self, call: u32, state: State) -> bool {
         let rested = self
             .last_shown
@@ -154,12 +154,12 @@ impl Gate {
         self.shown < self.config.injections_max && rested && state != State::End
     }
 
-    /// Not the text that was shown last.
+    /// Reports whether a text differs from the one shown last.
     pub(crate) fn is_new(&self, text: &str) -> bool {
         self.last_shown.as_ref().is_none_or(|(_, last)| last != text)
     }
 
-    /// An advice was shown.
+    /// Records a shown advice.
     pub(crate) fn note_advice(&mut self, call: u32, text: String) {
         self.shown = self.shown.saturating_add(1);
         self.last_shown = Some((call, text));
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn advice_keeps_its_distance() {
-        // The calls at which ever-changing advice is shown.
+        // The calls on which a different advice is shown each time.
         let shown = |state: State| -> Vec<u32> {
             let mut gate = Gate::new(GateConfig::default());
             (1..40)

@@ -1,20 +1,20 @@
-//! Which model takes the next call: a state of the machine may name one.
+//! Model routing: a state of the run may select a model.
 
 use crate::policy::fsm::State;
 
-/// The user's map from states to model ids. States without an entry leave the model alone.
+/// Map from states to model ids. States without an entry keep the model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Routing([Option<String>; State::ALL.len()]);
 
-/// A route that could not work.
+/// Invalid routes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RoutingError {
-    /// No state has that name.
+    /// The state does not exist.
     #[error(
         "`routing.{name}`: there is no state of that name; the states are INIT, FAST, NORMAL, SLOW, SKIP and END"
     )]
     UnknownState {
-        /// The name as given.
+        /// The given name.
         name: String,
     },
     /// The model id is blank.
@@ -26,7 +26,7 @@ pub enum RoutingError {
 }
 
 impl Routing {
-    /// From pairs of a state's name and a model id.
+    /// Creates a map from pairs of state name and model id.
     pub fn from_names<'a>(
         routes: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, RoutingError> {
@@ -42,7 +42,7 @@ impl Routing {
         Ok(routing)
     }
 
-    /// The model that should take a call in this state; `None` leaves the model alone.
+    /// Returns the model for a state; `None` keeps the model.
     pub fn model_for(&self, state: State) -> Option<&str> {
         self.0[state as usize].as_deref()
     }

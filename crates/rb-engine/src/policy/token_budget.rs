@@ -1,55 +1,55 @@
-//! Tokens: counted for every run, and kept within a budget where the user asks for it.
+//! Token usage of a run, and an optional budget.
 
-/// What one model call used.
+/// Token usage of one model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Everything the call is counted with.
+    /// Total number of tokens.
     pub total: u64,
-    /// Tokens read, where known.
+    /// Input tokens, if known.
     pub input: u64,
-    /// Tokens written, where known.
+    /// Output tokens, if known.
     pub output: u64,
-    /// Tokens read from the provider's cache, where known.
+    /// Input tokens read from the provider's cache, if known.
     pub cache_read: u64,
 }
 
 impl Usage {
-    /// Read and written tokens; the total is their sum.
+    /// Creates a usage whose total is the sum.
     pub fn new(input: u64, output: u64) -> Self {
         Self { total: input.saturating_add(output), input, output, cache_read: 0 }
     }
 }
 
-/// A limit on the tokens of one run.
+/// Token budget of one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TokenBudget {
     /// The hard limit.
     pub tokens_max: u64,
-    /// From this share of the hard limit on, the agent is asked to wrap up.
+    /// Share of the hard limit at which the agent is asked to wrap up.
     pub soft_share: f64,
-    /// Whether the limits act; otherwise the share used is only told.
+    /// Enforces the limits; otherwise the used share is only reported.
     pub enforced: bool,
 }
 
-/// A budget that could not work.
+/// Invalid budget.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum BudgetError {
-    /// A budget of nothing stops every run at once.
+    /// A budget of zero would stop every run.
     #[error("`budget.tokens_max` must be at least 1; leave the budget out for no limit")]
     Nothing,
-    /// The soft limit lies outside the budget.
+    /// The soft limit is out of range.
     #[error(
         "`budget.soft_share` ({value}) must be a number above 0 and at most 1, the share of `budget.tokens_max` ({tokens_max}) at which to wrap up"
     )]
     SoftShare {
-        /// What it was set to.
+        /// Its value.
         value: f64,
         /// The hard limit.
         tokens_max: u64,
     },
 }
 
-/// How far a budget is used up.
+/// Usage of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
     Within,
@@ -58,7 +58,7 @@ pub(crate) enum Level {
 }
 
 impl TokenBudget {
-    /// An enforced budget that asks to wrap up at four fifths.
+    /// Creates an enforced budget with a soft limit of 80 %.
     pub fn enforced(tokens_max: u64) -> Self {
         Self { tokens_max, soft_share: 0.8, enforced: true }
     }
@@ -74,7 +74,7 @@ impl TokenBudget {
         Ok(self)
     }
 
-    /// The share used, at most 1.
+    /// Returns the used share, at most 1.
     #[expect(
         clippy::cast_precision_loss,
         reason = "a share of a token count needs no more than 52 bits"
@@ -104,7 +104,7 @@ impl TokenBudget {
     }
 }
 
-/// Asks an agent to wrap up, after a sentence that says what is used and what is left.
+/// Returns the request to wrap up. `used` is a sentence about the used and the remaining amount.
 pub fn wrap_up(used: &str) -> String {
     format!(
         "{} {used} It may be best to wrap up now: finish or undo what is half done, and say what was reached, what was \

@@ -1,78 +1,78 @@
-//! What is kept of one model call, and of a whole run.
+//! Records of a model call and of a whole run.
 
 use crate::guidance::Source;
 use crate::policy::fsm::State;
 use crate::policy::token_budget::Usage;
 
-/// Characters of an injected text that a record shows.
+/// Maximum number of characters of an injected text in a record.
 pub const PREVIEW_CHARS_MAX: usize = 150;
-/// Characters of a thought that a record shows.
+/// Maximum number of characters of a thought in a record.
 pub const THOUGHT_PREVIEW_CHARS_MAX: usize = 120;
-/// What stands for the thought before there is one.
+/// Shown for the thought before there is one.
 pub const FIRST_CALL: &str = "(first call)";
-/// Why nothing was looked up in FAST.
+/// Reason for skipped retrieval in FAST.
 pub const SKIPPED_IN_FAST: &str = "FSM=FAST, e-traces skipped";
 
-/// What the host knows once the model has answered.
+/// Data from the host after the model has replied.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reply {
-    /// When, in milliseconds since 1970, if the host has a clock.
+    /// Time in milliseconds since 1970, if the host has a clock.
     pub at_ms: Option<u64>,
-    /// The tools the model asked for.
+    /// Tools that the model called.
     pub tool_calls: Vec<String>,
-    /// What the call used.
+    /// Token usage of the call.
     pub usage: Usage,
-    /// How long the call took.
+    /// Duration of the call.
     pub latency_ms: Option<f64>,
 }
 
-/// One entry of the step log: one completed model call and what led to it.
+/// One entry of the step log: a completed model call and the decision before it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepRecord {
-    /// The model call, counted from 0.
+    /// Index of the model call, from 0.
     pub step: u32,
-    /// When, as the host said.
+    /// Time of the call, from the host.
     pub at_ms: Option<u64>,
-    /// How hard the last thought looked; `None` where there was none.
+    /// Difficulty of the last thought; `None` without a thought.
     pub difficulty: Option<f64>,
-    /// The state the call was made in.
+    /// State in which the call was made.
     pub fsm_state: State,
-    /// The model that took the call.
+    /// The model that was called.
     pub model_id: String,
-    /// A short form of each injected piece of guidance.
+    /// Short form of each injected item of guidance.
     pub injections: Vec<String>,
-    /// Where each comes from.
+    /// Source of each item.
     pub injection_sources: Vec<Source>,
     /// The full advice texts that were shown.
     pub intervention_texts: Vec<String>,
     /// The monitors that fired on the steps before the call.
     pub monitors_fired: Vec<&'static str>,
-    /// The kind of failure the most serious of them is a sign of.
+    /// Failure type of the most serious of them.
     pub failure_type: Option<&'static str>,
-    /// Why look-ups were left out, if they were.
+    /// Reason for skipped retrieval.
     pub skipped_reason: Option<&'static str>,
-    /// The beginning of the last thought.
+    /// Start of the last thought.
     pub thought_preview: String,
-    /// The tools the model asked for.
+    /// Tools that the model called.
     pub tool_calls: Vec<String>,
-    /// What the call used.
+    /// Token usage of the call.
     pub usage: Usage,
-    /// How long the call took, as the host said.
+    /// Duration of the call, from the host.
     pub latency_ms: Option<f64>,
 }
 
-/// A finished run in numbers.
+/// Totals of a finished run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// Steps seen.
+    /// Number of steps.
     pub steps: u32,
-    /// Model calls recorded.
+    /// Number of recorded model calls.
     pub calls: u32,
-    /// Tokens used.
+    /// Number of tokens.
     pub tokens: u64,
-    /// Pieces of guidance shown.
+    /// Number of injected items of guidance.
     pub injections: u32,
-    /// On how many steps each monitor fired, for those that did.
+    /// Number of steps on which each monitor fired, without zeros.
     pub fired: Vec<(&'static str, u32)>,
     /// END.
     pub state: State,
