@@ -5,9 +5,11 @@
 //! and may name any organisation. On a loopback listener without any key, every caller is the *local* user with the
 //! operator's rights.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use rb_store::{KeyRow, Scope, Store, StoreError};
 use sha2::{Digest as _, Sha256};
@@ -216,16 +218,18 @@ impl Keys {
     }
 }
 
-/// Returns the store's answer, or the cached one if the store is unavailable or slow: calls of agents must go on.
+/// Returns the store's answer, or the cached one if the store is unavailable, slow or panics: calls of agents must go on.
 async fn or_cached<T>(
     lookup: impl Future<Output = rb_store::Result<T>>,
     cached: Option<T>,
 ) -> Result<T, AuthError> {
     let timeout = if cached.is_some() { REFRESH_TIMEOUT } else { LOOKUP_TIMEOUT };
+    let lookup = AssertUnwindSafe(lookup).catch_unwind();
     match (tokio::time::timeout(timeout, lookup).await, cached) {
-        (Ok(Ok(answer)), _) => Ok(answer),
-        (Ok(Err(_)) | Err(_), Some(cached)) => Ok(cached),
-        (Ok(Err(error)), None) => Err(error.into()),
+        (Ok(Ok(Ok(answer))), _) => Ok(answer),
+        (_, Some(cached)) => Ok(cached),
+        (Ok(Ok(Err(error))), None) => Err(error.into()),
+        (Ok(Err(_)), None) => Err(StoreError::Unavailable("key lookup panicked".to_owned()).into()),
         (Err(_), None) => Err(AuthError::TimedOut),
     }
 }
@@ -284,6 +288,14 @@ pub fn create_key(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_lookup_that_panics_is_answered_from_the_cache() {
+        let panics = || async { panic!("injected") };
+        assert!(matches!(or_cached(panics(), Some(true)).await, Ok(true)));
+        let unknown = or_cached::<bool>(panics(), None).await;
+        assert!(matches!(unknown, Err(AuthError::Store(StoreError::Unavailable(_)))));
+    }
 
     #[test]
     fn a_key_is_long_random_and_stored_as_a_hash() {
