@@ -20,7 +20,7 @@ pub(crate) fn bare(status: StatusCode, title: &str, body: &Markup) -> Response {
 
 /// What could not be done, in words.
 #[expect(clippy::needless_pass_by_value, reason = "handlers end with it, and they own their error")]
-pub(crate) fn problem(error: ApiError) -> Response {
+pub fn problem(error: ApiError) -> Response {
     let (status, said) = error.in_words();
     let body = html! { h1 { "That did not work" } p { (EscapedText(&said, 2_000)) } p { a href="/" { "To the runs" } } };
     bare(status, "Problem", &body)

@@ -20,6 +20,8 @@ mod visitor;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+pub use layout::problem;
+
 use axum::Router;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};

@@ -119,6 +119,19 @@ impl Watched {
         Self { is_aside: true, ..step }
     }
 
+    /// Name of the decision in the request's tracing span.
+    pub(crate) fn decision(&self) -> &'static str {
+        match (self.is_aside, self.is_steered) {
+            (true, _) => "auxiliary",
+            (false, true) => "steered",
+            (false, false) => "observed",
+        }
+    }
+
+    pub(crate) fn run_id(&self) -> &str {
+        &self.decided.row.run.run_id
+    }
+
     /// The provider refused the request as we changed it and took it as it came.
     pub(crate) async fn refused(&mut self, gateway: &Arc<Gateway>) {
         if self.model != self.asked {

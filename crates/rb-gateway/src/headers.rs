@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 const OURS: &str = "x-reasonblocks-";
 
 /// Carries our key, since `Authorization` is the provider's.
-pub(crate) const KEY: &str = "x-reasonblocks-key";
+pub const KEY: &str = "x-reasonblocks-key";
 /// Chooses what is done with one request.
 pub(crate) const MODE: &str = "x-reasonblocks-mode";
 

@@ -18,6 +18,7 @@ use rb_wire::model::{RunInput, RunStep};
 use rb_wire::request::ParsedRequest;
 use rb_wire::steps::PendingTurn;
 use tokio::time::Instant;
+use tracing::{Instrument as _, Span};
 
 use crate::budget::Standing;
 use crate::conversation::state::{Conversation, Place};
@@ -45,9 +46,23 @@ pub(crate) enum Verdict {
     Watched(Box<Watched>),
 }
 
+impl Verdict {
+    /// Name of the decision in the request's tracing span.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Unwatched => "unreadable",
+            Self::Refused { .. } => "refused",
+            Self::Watched(watched) => watched.decision(),
+        }
+    }
+}
+
 /// Watches a request. What takes too long is left out, and a fault of ours is counted and goes no further.
 pub(crate) async fn watch(gateway: &Arc<Gateway>, incoming: Incoming<'_>) -> Verdict {
+    let span = Span::current();
+    span.record("dialect", incoming.dialect.id);
     if incoming.mode == Mode::Off {
+        span.record("decision", "off");
         return Verdict::Unwatched;
     }
     let looked = if incoming.body.len() > READ_BESIDE_BYTES {
@@ -55,8 +70,18 @@ pub(crate) async fn watch(gateway: &Arc<Gateway>, incoming: Incoming<'_>) -> Ver
     } else {
         AssertUnwindSafe(look(gateway, incoming)).catch_unwind().await.ok()
     };
+    let decision = match &looked {
+        Some(Ok(verdict)) => verdict.name(),
+        Some(Err(_)) | None => "failed_open",
+    };
+    span.record("decision", decision);
     match looked {
-        Some(Ok(verdict)) => verdict,
+        Some(Ok(verdict)) => {
+            if let Verdict::Watched(watched) = &verdict {
+                span.record("run_id", watched.run_id());
+            }
+            verdict
+        }
         Some(Err(error)) => {
             tracing::debug!(%error, "request forwarded without inspection");
             gateway.runtime.metrics.failed_open.inc();
@@ -79,11 +104,12 @@ async fn look_beside(
     let (headers, body) = (incoming.headers.clone(), incoming.body.clone());
     let (dialect, mode) = (incoming.dialect, incoming.mode);
     let shared = Arc::clone(gateway);
-    let mut looking = tokio::spawn(async move {
+    let looking = async move {
         let upstream = upstream.as_str();
         let (caller, headers, body) = (&caller, &headers, &body);
         look(&shared, Incoming { caller, upstream, dialect, headers, body, mode }).await
-    });
+    };
+    let mut looking = tokio::spawn(looking.in_current_span());
     if let Ok(looked) = tokio::time::timeout(gateway.config.decided_within, &mut looking).await {
         return looked.ok();
     }
@@ -102,12 +128,16 @@ async fn look(gateway: &Arc<Gateway>, incoming: Incoming<'_>) -> Result<Verdict,
         return Ok(Verdict::Unwatched); // the provider reports what is wrong with it
     };
     let deadline = Instant::now() + gateway.config.decided_within;
-    for _ in 0..MAX_ATTEMPTS {
+    for conflicts in 0..MAX_ATTEMPTS {
         match decide(gateway, &incoming, &chat, deadline).await {
             Err(RunError::Conflict { .. }) => {}
-            result => return result,
+            result => {
+                Span::current().record("conflicts", conflicts);
+                return result;
+            }
         }
     }
+    Span::current().record("conflicts", MAX_ATTEMPTS);
     Err(RunError::Conflict { attempts: MAX_ATTEMPTS })
 }
 

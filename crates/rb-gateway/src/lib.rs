@@ -46,7 +46,9 @@ use tokio::sync::RwLock;
 
 pub use budget::BudgetConfig;
 pub use config::{GatewayConfig, Placement};
+pub use headers::KEY as KEY_HEADER;
 pub use mode::{Experiment, Mode};
+pub use proxy::rate_limited;
 pub use upstream::RawUpstream;
 
 use budget::Budgets;

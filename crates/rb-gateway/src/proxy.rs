@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, Request, State};
-use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
 use http_body_util::{Either, Full};
 use hyper::body::Incoming as AnswerBody;
-use rb_wire::dialects::Dialect;
+use rb_wire::dialects::{self, Dialect};
 use rb_wire::response_reader::ResponseReader;
 
 use crate::Gateway;
@@ -246,6 +246,15 @@ fn refusal(dialect: Option<&'static Dialect>, status: StatusCode, why: &str) -> 
     let mut reply = Response::new(axum::body::Body::from(body));
     *reply.status_mut() = status;
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    reply
+}
+
+/// Response to a request above the rate limit, in the format of its provider.
+pub fn rate_limited(request: &Request) -> Reply {
+    let dialect = dialects::by_path(request.uri().path());
+    let why = "too many requests with this key; wait a second and try again";
+    let mut reply = refusal(dialect, StatusCode::TOO_MANY_REQUESTS, why);
+    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     reply
 }
 

@@ -11,12 +11,10 @@ use rb_runtime::{Runtime, RuntimeConfig, RuntimeError};
 use rb_store::Store;
 
 use crate::config::Config;
-use crate::middleware::request_context::Rates;
 
 /// The services with the state of each surface.
 pub struct App {
     pub(crate) config: Config,
-    pub(crate) rates: Rates,
     pub runtime: Arc<Runtime>,
     pub gateway: Arc<Gateway>,
     pub(crate) api: Arc<Api>,
@@ -70,7 +68,6 @@ impl App {
             Dashboard::new(Arc::clone(&runtime), config.public_url.clone(), config.listen);
         Ok(Arc::new(Self {
             runtime,
-            rates: Rates::new(config.rate_per_sec, config.rate_burst),
             gateway: Arc::new(gateway),
             api: Arc::new(api),
             dashboard: Arc::new(dashboard),

@@ -1,101 +1,72 @@
-//! One connection in: which HTTP it speaks, limits on headers and slow clients, and its end.
+//! Incoming connections: HTTP/1 and HTTP/2, with limits on headers and silent clients.
 
-use std::convert::Infallible;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::extract::Request;
-use axum::response::Response;
 use hyper::body::Incoming;
-use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::Watcher;
+use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpStream;
-use tokio::sync::watch;
+use tokio::sync::Notify;
+use tower::ServiceExt as _;
 
-use crate::router::Front;
+use crate::router::HttpService;
 
-/// A client must have sent its first bytes within this time, and then its headers.
-const HEADERS_WITHIN: Duration = Duration::from_secs(15);
-/// Headers may be this long in all.
-const HEADERS_BYTES_MAX: u16 = u16::MAX;
-/// How every connection of HTTP/2 begins, and no request of HTTP/1.
-const HTTP2_BEGINS: &[u8] = b"PRI ";
-/// Where the first bytes do not come together, the next are looked for after so long, then after twice that, and so on:
-/// whoever never sends them must not keep us busy.
-const A_MOMENT: Duration = Duration::from_millis(1);
+/// Maximum time until the headers of a connection's first request are complete, and of each further HTTP/1 request.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
+/// Maximum size of all headers of a request.
+const MAX_HEADER_BYTES: u16 = u16::MAX;
 
-/// How connections are served.
+/// Serves connections with one configuration.
 pub(crate) struct Connections {
-    front: Front,
-    http1: http1::Builder,
-    http2: http2::Builder<TokioExecutor>,
+    service: HttpService,
+    builder: auto::Builder<TokioExecutor>,
 }
 
 impl Connections {
-    pub(crate) fn new(front: Front) -> Self {
-        let mut http1 = http1::Builder::new();
-        http1
+    pub(crate) fn new(service: HttpService) -> Self {
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder
+            .http1()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEADERS_WITHIN)
-            .max_buf_size(usize::from(HEADERS_BYTES_MAX));
-        let mut http2 = http2::Builder::new(TokioExecutor::new());
-        http2.timer(TokioTimer::new()).max_header_list_size(u32::from(HEADERS_BYTES_MAX));
-        Self { front, http1, http2 }
+            .header_read_timeout(HEADER_TIMEOUT)
+            .max_buf_size(usize::from(MAX_HEADER_BYTES));
+        builder.http2().timer(TokioTimer::new()).max_header_list_size(u32::from(MAX_HEADER_BYTES));
+        Self { service, builder }
     }
 
-    /// Serves a connection until it ends. When the server ends, one that has not said anything yet is dropped, and on the
-    /// others the open requests finish.
-    ///
-    /// The first bytes are looked at and left where they are: with bytes read beforehand, the buffer for requests would
-    /// begin at twice its size, and every open connection has one.
-    pub(crate) async fn serve(
-        self: Arc<Self>,
-        stream: TcpStream,
-        mut closing: watch::Receiver<()>,
-        watcher: Watcher,
-    ) {
-        let _ = stream.set_nodelay(true); // a matter of speed only
-        let begun = tokio::select! {
-            begun = tokio::time::timeout(HEADERS_WITHIN, speaks_http2(&stream)) => begun,
-            _ = closing.changed() => return,
-        };
-        let Ok(Ok(is_http2)) = begun else { return };
-        let stream = TokioIo::new(stream);
-        let service = hyper::service::service_fn({
-            let connections = Arc::clone(&self);
-            move |request| answer(Arc::clone(&connections), request)
+    /// Serves a connection until it ends. At shutdown, open requests are completed first.
+    pub(crate) async fn serve(self: Arc<Self>, stream: TcpStream, watcher: Watcher) {
+        let _ = stream.set_nodelay(true); // affects latency only
+        let first_request = Arc::new(Notify::new());
+        let service = self.service.clone().map_request({
+            let first_request = Arc::clone(&first_request);
+            move |request: Request<Incoming>| {
+                first_request.notify_one();
+                request.map(Body::new)
+            }
         });
-        let served = if is_http2 {
-            // Few speak it, and all would have to keep room for it.
-            Box::pin(watcher.watch(self.http2.serve_connection(stream, service))).await
-        } else {
-            watcher.watch(self.http1.serve_connection(stream, service)).await
-        };
-        if let Err(error) = served {
-            tracing::debug!(%error, "a connection ended early");
+        let connection =
+            self.builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+        tokio::select! {
+            served = watcher.watch(connection) => {
+                if let Err(error) = served {
+                    tracing::debug!(%error, "connection closed early");
+                }
+            }
+            () = silent(&first_request) => tracing::debug!("connection closed: no request in time"),
         }
     }
 }
 
-async fn answer(
-    connections: Arc<Connections>,
-    request: Request<Incoming>,
-) -> Result<Response, Infallible> {
-    Ok(connections.front.answer(request).await)
-}
-
-async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
-    let mut begins = [0; HTTP2_BEGINS.len()];
-    let mut pause = A_MOMENT;
-    loop {
-        let count = stream.peek(&mut begins).await?;
-        let is_alike = begins[..count] == HTTP2_BEGINS[..count];
-        if !is_alike || count == 0 || count == begins.len() {
-            return Ok(is_alike && count > 0);
-        }
-        tokio::time::sleep(pause).await;
-        pause *= 2;
+/// Completes if there is no request within `HEADER_TIMEOUT`. The header timeout of HTTP/1 starts only after the version
+/// of the protocol is known, and HTTP/2 has none.
+async fn silent(first_request: &Notify) {
+    if tokio::time::timeout(HEADER_TIMEOUT, first_request.notified()).await.is_ok() {
+        std::future::pending::<()>().await;
     }
 }

@@ -24,4 +24,4 @@ mod router;
 pub use app::{App, Shared};
 pub use listener::serve;
 pub use rb_api::openapi;
-pub use router::Front;
+pub use router::{HttpService, service};

@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 
 use crate::app::Shared;
 use crate::connection::Connections;
-use crate::router::Front;
+use crate::router;
 use rb_runtime::{cluster, otlp_export, retention};
 
 /// Open requests have this long to finish when the server ends.
@@ -27,7 +26,7 @@ pub async fn serve(
     listener: TcpListener,
     end: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let connections = Arc::new(Connections::new(Front::new(Shared::clone(&app))));
+    let connections = Arc::new(Connections::new(router::service(&app)));
     let sweeping = app.config.retention.map(|kept| {
         tokio::spawn(retention::run_expiry(Arc::clone(&app.runtime.store), kept)).abort_handle()
     });
@@ -44,7 +43,6 @@ pub async fn serve(
     let messages = Arc::clone(&app.runtime.messages);
     let messages = tokio::spawn(async move { messages.run_refresh().await }).abort_handle();
     let graceful = GracefulShutdown::new();
-    let (open, closing) = watch::channel(());
     let mut end = pin!(end);
     loop {
         let accepted = tokio::select! {
@@ -60,9 +58,8 @@ pub async fn serve(
             }
         };
         let connections = Arc::clone(&connections);
-        tokio::spawn(connections.serve(stream, closing.clone(), graceful.watcher()));
+        tokio::spawn(connections.serve(stream, graceful.watcher()));
     }
-    drop(open);
     drop(listener);
     if let Some(sweeping) = sweeping {
         sweeping.abort();

@@ -1,128 +1,82 @@
-//! What every request passes before it reaches its route, whatever that is.
-//!
-//! These are plain steps and not layers of the router: a router keeps its layers in a box for each route, and every
-//! request would copy that box with all that is in it.
+//! Routes of all surfaces, and the middleware around them.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::Router;
 use axum::extract::Request;
-use axum::response::{IntoResponse as _, Response};
-use axum::{BoxError, Router, middleware};
-use futures_util::FutureExt as _;
+use axum::middleware::from_fn_with_state;
+use axum::response::IntoResponse as _;
 use rb_api::path_ids;
-use tower::ServiceExt as _;
-use tower_http::cors::{AllowOrigin, CorsLayer};
-use tower_http::timeout::TimeoutBody;
-
-use crate::app::Shared;
-use crate::middleware::{origin_guard, request_context};
 use rb_http::error::ApiError;
+use tower::ServiceBuilder;
+use tower::layer::Layer as _;
+use tower::util::{MapRequest, MapRequestLayer};
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::timeout::RequestBodyTimeoutLayer;
 
-/// The way in for requests.
-pub struct Front {
-    app: Shared,
-    routes: Router,
-}
+use crate::app::App;
+use crate::middleware::cors::{self, AllowedOrigins};
+use crate::middleware::origin_guard::{OriginGuard, origin_guard};
+use crate::middleware::rate_limit::{RateLimit, RateLimits, rate_limit};
+use crate::middleware::request_context::request_context;
 
-impl Front {
-    pub fn new(app: Shared) -> Self {
-        let routes = routes(&app);
-        Self { app, routes }
-    }
+/// Service that answers every request.
+pub type HttpService = MapRequest<Router, fn(Request) -> Request>;
 
-    /// Answers a request. A panic on the way costs this answer and nothing else.
-    pub async fn answer<B>(&self, request: Request<B>) -> Response
-    where
-        B: HttpBody<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
-    {
-        let request = path_ids::encode(request);
-        let stranger = origin_guard::stranger(&self.app, &request);
-        if let Some(why) = stranger
-            && self.app.runtime.is_open().await
-        {
-            return ApiError::Forbidden(why).into_response();
-        }
-        let within = self.app.config.request_timeout;
-        let request = request.map(|body| Body::new(TimeoutBody::new(within, body)));
-        let routed = AssertUnwindSafe(self.routes.clone().oneshot(request)).catch_unwind();
-        match routed.await {
-            Ok(Ok(response)) => response,
-            Err(_) => ApiError::Internal.into_response(),
-        }
-    }
+/// Builds the service that answers every request.
+///
+/// Each request passes these layers, outermost first:
+///
+/// 1. `path_ids`: percent-encodes slashes in ids, which routes match as one segment.
+/// 2. `request_context`: assigns the request id, opens the tracing span, updates the request metrics.
+/// 3. `catch_panic`: answers a panic of an inner layer or a handler with 500.
+/// 4. `origin_guard`: rejects other hosts and origins while the server needs no key.
+/// 5. `cors`: answers preflight requests of the allowed origins.
+/// 6. `body_timeout`: ends a request body that stalls.
+/// 7. `rate_limit`: limits the requests per key; health checks and API docs are exempt.
+///
+/// All of them apply to all surfaces. None fails by itself: the only request of an agent that a layer rejects is one
+/// above the rate limit, and the gateway answers it in the provider's error format.
+pub fn service(app: &App) -> HttpService {
+    let config = &app.config;
+    let origins = AllowedOrigins::new(&config.cors_origins, config.cors_dev);
+    let guard = OriginGuard {
+        runtime: Arc::clone(&app.runtime),
+        public_url: config.public_url.clone(),
+        origins: origins.clone(),
+    };
+    let path_ids = MapRequestLayer::new(path_ids::encode as fn(Request) -> Request);
+    let request_context = from_fn_with_state(Arc::clone(&app.runtime), request_context);
+    let catch_panic = CatchPanicLayer::custom(|_| ApiError::Internal.into_response());
+    let origin_guard = from_fn_with_state(Arc::new(guard), origin_guard);
+    let cors = cors::layer(origins);
+    let body_timeout = RequestBodyTimeoutLayer::new(config.request_timeout);
+    let layers = ServiceBuilder::new()
+        .layer(request_context)
+        .layer(catch_panic)
+        .layer(origin_guard)
+        .option_layer(cors)
+        .layer(body_timeout);
+    path_ids.layer(routes(app).layer(layers))
 }
 
 /// All routes. Those of the API exist with and without `/v1`, since the SDKs call them without.
-fn routes(app: &Shared) -> Router {
-    let around = middleware::from_fn_with_state(Shared::clone(app), request_context::around);
+fn routes(app: &App) -> Router {
+    let limits = RateLimits::new(app.config.rate_per_sec, app.config.rate_burst);
+    let rate_limit =
+        |reject| from_fn_with_state(RateLimit { limits: limits.clone(), reject }, rate_limit);
     let api = rb_api::authenticated_routes(Arc::clone(&app.api))
-        .route_layer(around)
+        .layer(rate_limit(|_| ApiError::TooManyRequests.into_response()))
         .merge(rb_api::open_routes(Arc::clone(&app.api)));
-    let routes = Router::new()
+    let gateway = rb_gateway::routes(Arc::clone(&app.gateway));
+    let dashboard = rb_dashboard::routes(Arc::clone(&app.dashboard));
+    Router::new()
         .merge(api.clone())
         .nest("/v1", api)
-        .merge(rb_gateway::routes(Arc::clone(&app.gateway)))
-        .merge(rb_dashboard::routes(Arc::clone(&app.dashboard)))
+        .merge(gateway.layer(rate_limit(rb_gateway::rate_limited)))
+        .merge(dashboard.layer(rate_limit(|_| rb_dashboard::problem(ApiError::TooManyRequests))))
         .fallback(|| async {
             ApiError::NotFound("there is no such route; `/docs` lists the routes").into_response()
         })
-        .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed.into_response() });
-    match cors(app) {
-        Some(cors) => routes.layer(cors),
-        None => routes,
-    }
-}
-
-/// What lets pages of other origins in, where any are.
-fn cors(app: &Shared) -> Option<CorsLayer> {
-    let (origins, dev) = (app.config.cors_origins.clone(), app.config.cors_dev);
-    if origins.is_empty() && !dev {
-        return None;
-    }
-    let allowed = AllowOrigin::predicate(move |origin, _| {
-        let Ok(origin) = origin.to_str() else { return false };
-        origins.iter().any(|allowed| allowed == origin) || (dev && is_local(origin))
-    });
-    let layer = CorsLayer::new()
-        .allow_origin(allowed)
-        .allow_methods(tower_http::cors::AllowMethods::mirror_request())
-        .allow_headers(tower_http::cors::AllowHeaders::mirror_request());
-    Some(layer)
-}
-
-/// A page served from this machine.
-fn is_local(origin: &str) -> bool {
-    let Some((_, host)) = origin.split_once("://") else { return false };
-    let host = host.rsplit_once(':').map_or(host, |(host, port)| {
-        if port.bytes().all(|byte| byte.is_ascii_digit()) { host } else { origin }
-    });
-    ["localhost", "127.0.0.1", "[::1]"].contains(&host)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_pages_of_this_machine_are_local() {
-        for local in [
-            "http://localhost",
-            "http://localhost:3000",
-            "http://127.0.0.1:5173",
-            "http://[::1]:80",
-        ] {
-            assert!(is_local(local), "{local}");
-        }
-        for other in [
-            "http://localhost.evil.org",
-            "https://example.org:3000",
-            "null",
-            "http://localhost:80a",
-        ] {
-            assert!(!is_local(other), "{other}");
-        }
-    }
+        .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed.into_response() })
 }

@@ -53,6 +53,8 @@ mod walk;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::middleware::from_extractor_with_state;
+use rb_http::Authenticated;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -87,9 +89,10 @@ fn open_areas() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().merge(health::routes()).merge(docs::routes())
 }
 
-/// Routes that need a key.
+/// Routes that need a key; a request without a valid one reaches none of them.
 pub fn authenticated_routes<S>(api: Arc<Api>) -> Router<S> {
-    areas().split_for_parts().0.with_state(api)
+    let authenticate = from_extractor_with_state::<Authenticated, _>(Arc::clone(&api));
+    areas().split_for_parts().0.route_layer(authenticate).with_state(api)
 }
 
 /// Routes that need no key.

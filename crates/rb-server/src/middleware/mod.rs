@@ -1,6 +1,10 @@
-//! Middleware.
+//! Middleware; [`crate::router::service`] lists it in order.
 
+/// Cross-origin requests.
+pub(crate) mod cors;
 /// Host and origin checks of a server without keys.
 pub(crate) mod origin_guard;
-/// Request ids, rate limits and metrics.
+/// Rate limits.
+pub(crate) mod rate_limit;
+/// Request ids, spans and metrics.
 pub(crate) mod request_context;

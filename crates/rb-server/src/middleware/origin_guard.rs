@@ -1,47 +1,74 @@
-//! An open server trusts whoever is on this machine, and a browser on this machine shows pages of everybody.
+//! Protection of a server without keys against DNS rebinding and cross-site requests.
 //!
-//! So while no key is needed, a request must name this machine itself (a name that somebody else's DNS points here is
-//! refused), and what changes something must not come from a page of another site. With keys neither matters: no
-//! other site has one.
+//! Such a server trusts every process of its machine, and a browser on the machine runs pages of other sites. While no
+//! key is needed, the `Host` header must be a loopback name or an address (a DNS name could be pointed here by others),
+//! and a request that changes data must not have a foreign `Origin`. With keys neither is checked: other sites have no
+//! key.
 
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::Method;
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
-use axum::http::{Method, Request};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use rb_http::error::ApiError;
+use rb_runtime::Runtime;
 
-use crate::app::App;
+use super::cors::AllowedOrigins;
 
 const WRONG_HOST: &str = "this server needs no key, so it answers to `localhost` and to addresses only; \
     `rb keys create` makes a key, and `public_url` names another host";
 const WRONG_ORIGIN: &str = "this server needs no key, so pages of other sites may change nothing; \
-    `cors_allowed_origins` lets one in, and `rb keys create` makes a key";
+    `cors_allowed_origins` allows an origin, and `rb keys create` makes a key";
 
-/// Why a request may be somebody else's doing: to be refused while the server is open.
-pub(crate) fn stranger<B>(app: &App, request: &Request<B>) -> Option<&'static str> {
-    let text = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or("?"));
-    let authority = request.uri().authority().map(Authority::as_str);
-    let host = authority.or_else(|| text(HOST));
-    let public = app.config.public_url.as_deref().and_then(|url| Some(url.split_once("://")?.1));
-    if host.is_some_and(|host| !is_here(host) && Some(host) != public) {
-        return Some(WRONG_HOST);
+/// Settings of the guard.
+pub(crate) struct OriginGuard {
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) public_url: Option<String>,
+    pub(crate) origins: AllowedOrigins,
+}
+
+/// Rejects requests of other hosts and origins while the server needs no key.
+pub(crate) async fn origin_guard(
+    State(guard): State<Arc<OriginGuard>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match guard.reject_reason(&request) {
+        Some(reason) if guard.runtime.is_open().await => {
+            ApiError::Forbidden(reason).into_response()
+        }
+        Some(_) | None => next.run(request).await,
     }
-    let origin = text(ORIGIN)?;
-    let is_harmless = [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
-    let is_same = origin.split_once("://").is_some_and(|(_, from)| Some(from) == host);
-    let is_let_in = app.config.cors_origins.iter().any(|allowed| allowed == origin)
-        || (app.config.cors_dev && origin.split_once("://").is_some_and(|(_, from)| is_here(from)));
-    (!is_harmless && !is_same && !is_let_in).then_some(WRONG_ORIGIN)
 }
 
-/// Whether a host with its port is this machine by a name that nobody else can give away.
-fn is_here(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => return rest.split_once(']').is_some_and(|(ip, _)| is_address(ip)),
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
-    let last = name.rsplit_once('.').map_or(name, |(_, last)| last);
-    last.eq_ignore_ascii_case("localhost") || is_address(name)
+impl OriginGuard {
+    fn reject_reason(&self, request: &Request) -> Option<&'static str> {
+        let text = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or("?"));
+        let authority = request.uri().authority().map(Authority::as_str);
+        let host = authority.or_else(|| text(HOST));
+        let public = self.public_url.as_deref().and_then(|url| Some(url.split_once("://")?.1));
+        if host.is_some_and(|host| !is_local_host(host) && Some(host) != public) {
+            return Some(WRONG_HOST);
+        }
+        let origin = text(ORIGIN)?;
+        let changes_nothing =
+            [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
+        let is_same_origin = origin.split_once("://").is_some_and(|(_, from)| Some(from) == host);
+        (!changes_nothing && !is_same_origin && !self.origins.allow(origin)).then_some(WRONG_ORIGIN)
+    }
 }
 
-fn is_address(text: &str) -> bool {
-    text.parse::<std::net::IpAddr>().is_ok()
+/// Returns `true` for a `Host` that no DNS server of others can resolve: an address or a `localhost` name.
+fn is_local_host(host: &str) -> bool {
+    let is_address = |text: &str| text.parse::<IpAddr>().is_ok();
+    if let Some(rest) = host.strip_prefix('[') {
+        return rest.split_once(']').is_some_and(|(address, _)| is_address(address));
+    }
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    let top_level = name.rsplit_once('.').map_or(name, |(_, last)| last);
+    top_level.eq_ignore_ascii_case("localhost") || is_address(name)
 }

@@ -14,6 +14,8 @@ mod cors;
 mod dashboard;
 /// Gateway.
 mod gateway;
+/// Middleware on all surfaces.
+mod middleware;
 mod origin_guard;
 /// A server with keys of several tenants.
 mod test_server;

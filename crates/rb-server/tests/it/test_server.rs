@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
+use axum::response::Response;
 use http_body_util::BodyExt as _;
 use rb_store::{Change, Store};
 use serde_json::Value;
 
 use rb_runtime::auth::{self, KeyKind};
-use rb_server::Front;
 use rb_server::config::RawConfig;
-use rb_server::{App, Shared};
+use rb_server::{App, HttpService, Shared};
+use tower::ServiceExt as _;
 
 /// The operator's key.
 pub(crate) const OPERATOR: &str = "operators-key";
@@ -19,7 +20,7 @@ pub(crate) const OPERATOR: &str = "operators-key";
 /// A server with three tenants' keys.
 pub(crate) struct Trial {
     pub(crate) app: Shared,
-    pub(crate) front: Arc<Front>,
+    service: HttpService,
     /// Of the organisation `acme`.
     pub(crate) acme: String,
     /// Of the project `alpha` of `acme`.
@@ -68,17 +69,25 @@ impl Trial {
         secrets.resize(3, String::new());
         let [acme, alpha, globex] = secrets.try_into().unwrap();
         let app = App::new(raw.clone().check().unwrap(), store).await.unwrap();
-        let front = Arc::new(Front::new(Shared::clone(&app)));
-        Self { app, front, acme, alpha, globex, raw, dir: Arc::new(dir) }
+        let service = rb_server::service(&app);
+        Self { app, service, acme, alpha, globex, raw, dir: Arc::new(dir) }
     }
 
     /// Another server on the same database, with nothing in memory.
     pub(crate) async fn restarted(&self) -> Self {
         let config = self.raw.clone().check().unwrap();
         let app = App::new(config, Arc::clone(self.store())).await.unwrap();
-        let front = Arc::new(Front::new(Shared::clone(&app)));
+        let service = rb_server::service(&app);
         let (acme, alpha, globex) = (self.acme.clone(), self.alpha.clone(), self.globex.clone());
-        Self { app, front, acme, alpha, globex, raw: self.raw.clone(), dir: Arc::clone(&self.dir) }
+        Self {
+            app,
+            service,
+            acme,
+            alpha,
+            globex,
+            raw: self.raw.clone(),
+            dir: Arc::clone(&self.dir),
+        }
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
@@ -103,7 +112,7 @@ impl Trial {
         if !key.is_empty() {
             request = request.header("authorization", format!("Bearer {key}"));
         }
-        let response = self.front.answer(request.body(Body::from(body)).unwrap()).await;
+        let response = self.respond(request.body(Body::from(body)).unwrap()).await;
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         let text = String::from_utf8(bytes.to_vec()).unwrap();
@@ -119,11 +128,15 @@ impl Trial {
 
     /// One request of a browser, which may be sent elsewhere.
     pub(crate) async fn browse(&self, request: Request<Body>) -> Reply {
-        let response = self.front.answer(request).await;
+        let response = self.respond(request).await;
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         Reply { status: parts.status, headers: parts.headers, text, json: Value::Null }
+    }
+
+    pub(crate) async fn respond(&self, request: Request<Body>) -> Response {
+        self.service.clone().oneshot(request).await.unwrap()
     }
 
     pub(crate) async fn get(&self, path: &str, key: &str) -> Reply {

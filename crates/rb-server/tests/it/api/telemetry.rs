@@ -154,7 +154,7 @@ async fn listeners_hear_of_their_steps_and_of_no_others() {
     let trial = Trial::new().await;
     let address = format!("/v1/monitor/stream?token={}", trial.acme);
     let request = Request::builder().uri(address).body(Body::empty()).unwrap();
-    let reply = trial.front.answer(request).await;
+    let reply = trial.respond(request).await;
     assert_eq!(reply.headers()["content-type"], "text/event-stream");
     let mut events = reply.into_body();
     trial.post("/monitor/runs/theirs/steps", &trial.globex, &step(0)).await;

@@ -14,6 +14,8 @@ mod kept;
 mod metrics;
 /// Requests begin with the ones before.
 mod prefix;
+/// Tracing span of a request.
+mod request_span;
 /// Models that are changed.
 mod routing;
 /// What goes wrong here and not there.
