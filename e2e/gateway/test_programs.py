@@ -74,8 +74,8 @@ def test_codex(gateway: Gateway, tmp_path: Path) -> None:
     assert FINAL in ended.stdout
     requests = gateway.upstream.of_model(model)
     check_steered(requests)
-    run = gateway.run("codex:" + requests[0].headers["thread-id"], steps=len(requests))
-    assert run["task"] == TASK and len(run["steps"]) == len(requests)
+    run = gateway.run("codex:" + requests[0].headers["thread-id"], steps=len(requests) + 1)
+    assert run["task"] == TASK and len(run["steps"]) == len(requests) + 1, "the final answer is the closing step"
     assert all(request.headers["authorization"] == f"Bearer {KEY}" for request in requests)
 
 
@@ -103,5 +103,5 @@ def test_claude_code(gateway: Gateway, tmp_path: Path) -> None:
     check_steered(work)
     assert auxiliary_requests, "the agent requests a title"
     assert all(SIGN not in json.dumps(items(request)) for request in auxiliary_requests), "auxiliary requests are unchanged"
-    run = gateway.run(f"claude-code:{session}", steps=len(work))
-    assert run["task"] == TASK and len(run["steps"]) == len(work), "auxiliary requests are not steps"
+    run = gateway.run(f"claude-code:{session}", steps=len(work) + 1)
+    assert run["task"] == TASK and len(run["steps"]) == len(work) + 1, "auxiliary requests are not steps"

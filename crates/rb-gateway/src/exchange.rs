@@ -1,7 +1,7 @@
 //! A watched request on its way: what the provider made of it, and what it answered.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
@@ -35,6 +35,9 @@ pub(crate) struct Incoming<'a> {
     pub(crate) body: &'a Bytes,
     pub(crate) mode: Mode,
 }
+
+/// Maximum time for which the assessment of a final answer waits for the store.
+const CLOSING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What was done to a request.
 #[derive(Default)]
@@ -210,6 +213,36 @@ impl Watched {
         self.note_given(&gateway, &answer).await;
         self.note_cache(&gateway, &usage, &tokens, usd).await;
         self.keep_row(&gateway).await;
+        if is_whole && is_final(&answer) {
+            self.close(&gateway, &answer).await;
+        }
+    }
+
+    /// Stores a final answer as the closing step of the run.
+    async fn close(&self, gateway: &Arc<Gateway>, answer: &Response) {
+        let row = &self.decided.row;
+        let Ok(conversation) = gateway.conversations.of(&row.run).await else { return };
+        let closing = {
+            let conversation = conversation.lock();
+            if conversation.next_index != row.step_index.saturating_add(1) {
+                return; // the run has continued
+            }
+            StepRow {
+                run: row.run.clone(),
+                step_index: conversation.next_index,
+                at_ms: now_ms(),
+                user_input: conversation.unanswered_user_input().to_owned(),
+                thought: answer.thought.clone(),
+                model: row.model.clone(),
+                ..StepRow::default()
+            }
+        };
+        let storing = gateway.runtime.runs.close(closing);
+        match tokio::time::timeout(CLOSING_TIMEOUT, storing).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "closing step not stored"),
+            Err(_) => tracing::debug!("closing step not stored in time"),
+        }
     }
 
     fn note_answer(&mut self, answer: &Response, is_whole: bool) {
@@ -319,6 +352,11 @@ impl Watched {
             gateway.save(run, &conversation).await;
         }
     }
+}
+
+/// Returns `true` for an answer after which the agent does nothing.
+fn is_final(answer: &Response) -> bool {
+    answer.is_complete && answer.calls.is_empty() && !answer.thought.trim().is_empty()
 }
 
 /// A call that was made again costs again.

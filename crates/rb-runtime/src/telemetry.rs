@@ -25,32 +25,28 @@ impl StepStored<'_> {
         StepCharged { usd: (row.cost_usd - cost).max(0.0) }.emit(metrics);
         let sources = row.injection_sources.get(sources..).unwrap_or_default();
         GuidanceInjected { sources }.emit(metrics);
-        match before {
-            None => StepAssessed { row }.emit(metrics, events),
-            Some(before) => {
-                count_fired(row.fired.iter().filter(|id| !before.fired.contains(id)), metrics);
-                StepAmended { row }.emit(events);
-            }
-        }
+        StepAssessed { row, before }.emit(metrics, events);
     }
 }
 
 /// A new step was stored with its scores; its cost and its guidance are counted separately.
 pub struct StepAssessed<'a> {
     pub row: &'a StepRow,
+    /// Row that was replaced. What it had is not counted again.
+    pub before: Option<&'a StepRow>,
 }
 
 impl StepAssessed<'_> {
     pub fn emit(self, metrics: &Metrics, events: &Events) {
-        metrics.steps.inc();
-        count_fired(self.row.fired.iter(), metrics);
-        StepAmended { row: self.row }.emit(events);
-    }
-}
-
-fn count_fired<'a>(ids: impl Iterator<Item = &'a String>, metrics: &Metrics) {
-    for spec in ids.filter_map(|id| monitors::find(id)) {
-        metrics.monitor_fired.get_or_create(&MonitorLabels { monitor: spec.id }).inc();
+        let Self { row, before } = self;
+        if before.is_none() {
+            metrics.steps.inc();
+        }
+        let is_new = |id: &&String| before.is_none_or(|before| !before.fired.contains(id));
+        for spec in row.fired.iter().filter(is_new).filter_map(|id| monitors::find(id)) {
+            metrics.monitor_fired.get_or_create(&MonitorLabels { monitor: spec.id }).inc();
+        }
+        StepAmended { row }.emit(events);
     }
 }
 

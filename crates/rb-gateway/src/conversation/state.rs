@@ -244,6 +244,11 @@ impl Conversation {
         self.awaits_answer
     }
 
+    /// User input that the newest request left without an answer.
+    pub(crate) fn unanswered_user_input(&self) -> &str {
+        self.carry.as_ref().map_or("", |pending| &pending.said_since)
+    }
+
     /// The link of the newest message.
     pub(crate) fn newest(&self) -> MessageHash {
         match &self.links {

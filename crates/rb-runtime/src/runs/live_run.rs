@@ -30,6 +30,8 @@ pub struct LiveRun {
     numbering: StepNumbering,
     /// Engine position of the newest step; the first step has its own index as position.
     position: Option<u32>,
+    /// Closing step after the newest one. It becomes part of the state when the run continues after it.
+    closing: Option<Box<StepRow>>,
     /// Version of the stored run; a change by another node is detected by it.
     pub version: u64,
     /// `true` if the store has the run.
@@ -152,6 +154,7 @@ impl LiveRun {
             newest: None,
             numbering: StepNumbering::default(),
             position: None,
+            closing: None,
             version: row.map_or(0, |row| row.version),
             is_known: row.is_some(),
             is_finished: row.is_some_and(|row| row.finished_ms.is_some()),
@@ -170,8 +173,22 @@ impl LiveRun {
         self.plan = self.plan.take().map(Plan::without_guidance);
     }
 
+    /// Sets the closing step, and returns the one that it replaces.
+    pub fn set_closing(&mut self, row: StepRow) -> Option<Box<StepRow>> {
+        self.closing.replace(Box::new(row))
+    }
+
+    /// Takes the closing step if a step replaces it: the run has continued, and the client has sent the answer back.
+    pub fn take_replaced(&mut self, step_index: u32) -> Option<Box<StepRow>> {
+        self.closing.take_if(|closing| closing.step_index == step_index)
+    }
+
     /// Applies a stored step.
     fn replay(&mut self, row: &StepRow) {
+        if is_closing(row) {
+            self.closing = Some(Box::new(row.clone()));
+            return;
+        }
         match row.replay.as_deref().and_then(Replay::parse) {
             None => drop(self.observe(row)), // observed without a decision
             Some(stored) => {
@@ -239,6 +256,9 @@ impl LiveRun {
     }
 
     fn observe(&mut self, row: &StepRow) -> PreCall {
+        if let Some(closing) = self.closing.take_if(|closing| closing.step_index < row.step_index) {
+            let _ = self.observe(&closing);
+        }
         if let Some(plan) = self.plan.take() {
             let usage = Usage {
                 total: row.tokens.total,
@@ -308,6 +328,18 @@ pub fn step_of(row: &StepRow) -> Option<Step<'_>> {
         .with_observation(row.observation.as_deref().unwrap_or_default())
         .with_error(row.is_error);
     (step != Step::default()).then_some(step)
+}
+
+/// Metadata key of a closing step.
+const CLOSING: &str = "is_closing";
+
+/// Marks a row as the closing step of its run.
+pub fn mark_closing(row: &mut StepRow) {
+    row.metadata.insert(CLOSING.to_owned(), true.into());
+}
+
+fn is_closing(row: &StepRow) -> bool {
+    row.metadata.contains_key(CLOSING)
 }
 
 /// Compares the steps of two rows, ignoring cost and scores.

@@ -10,7 +10,7 @@ use rb_engine::guidance::{OPERATOR_PREFIX, Source};
 use rb_store::{Change, RunKey, RunStart, Scope, StepRow, Store, StoreError};
 
 use super::decision::{CallContext, Decided, Decision};
-use super::live_run::{LiveRun, RunLoader, is_same_step};
+use super::live_run::{LiveRun, RunLoader, is_same_step, mark_closing};
 use super::owner_cache::RunOwnerCache;
 use super::registry::LiveRuns;
 use super::session::{RunSession, changes};
@@ -23,7 +23,7 @@ use crate::operator_messages::{Claimed, OperatorMessages};
 use crate::prices::Prices;
 use crate::retrieval::PatternRetriever;
 use crate::retrieval::lookup::GuidanceLookup;
-use crate::telemetry::{GuidanceInjected, StepAmended, StepCharged, StepStored};
+use crate::telemetry::{GuidanceInjected, StepAmended, StepAssessed, StepCharged, StepStored};
 use crate::write_queue::WriteQueue;
 
 /// Attempts to store a change while other nodes change the same run.
@@ -182,6 +182,7 @@ impl RunService {
         session.load_or_begin(start).await?;
         let Some(mut live) = session.take() else { return Err(RunError::NotFound) };
         self.complete(&live, &mut row);
+        let replaced = live.take_replaced(row.step_index);
         let place = if live.newest().is_none_or(|newest| newest < row.step_index) {
             live.assess(&mut row);
             Place::Next
@@ -193,7 +194,7 @@ impl RunService {
         let changes = changes(session.take_description(), std::slice::from_ref(&row));
         session.commit(&mut live, changes, None).await?;
         let before = match &place {
-            Place::Next => None,
+            Place::Next => replaced.as_deref(),
             Place::Repeated(before) => Some(&**before),
             Place::Changed(before) => before.as_deref(),
         };
@@ -357,6 +358,34 @@ impl RunService {
         let decided = session.decide(call, vec![row]).await?;
         let live = session.state().ok_or(RunError::NotFound)?;
         Ok(Decision { is_over_quota: decided.is_over_quota, ..Decision::of(live, index)? })
+    }
+
+    /// Assesses the final answer of a run and stores it as the closing step. It does not become part of the state: if
+    /// the run continues, its next request contains the answer, and the step is decided on in place of this one.
+    pub async fn close(&self, mut row: StepRow) -> Result<(), RunError> {
+        let run = row.run.clone();
+        if !self.store.is_shared() {
+            self.queue.flush().await; // the replay reads the steps before
+        }
+        let mut live = self.loader.load(&run, Some(row.step_index)).await?;
+        row.project.clone_from(&live.project);
+        let _ = live.before_call(&mut row);
+        mark_closing(&mut row);
+        let version = live.version;
+        let mut session = self.lock(&run).await;
+        let newest = session.state().and_then(LiveRun::newest);
+        if newest.is_some_and(|newest| newest >= row.step_index) {
+            return Ok(()); // the run has continued
+        }
+        let change = Change::AmendStep(Arc::new(row.clone()));
+        if self.store.is_shared() {
+            self.apply_at(&run, version, std::iter::once(change)).await?;
+        } else {
+            self.queue.put(change);
+        }
+        let before = session.state_mut().and_then(|live| live.set_closing(row.clone()));
+        StepAssessed { row: &row, before: before.as_deref() }.emit(&self.metrics, &self.events);
+        Ok(())
     }
 
     /// Drops the guidance of the newest plan because it did not reach the model. Its operator messages are queued again

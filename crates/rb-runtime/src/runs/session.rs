@@ -127,6 +127,8 @@ impl<'a> RunSession<'a> {
         let service = self.service;
         let mut decided = Decided::default();
         let newest = steps.pop();
+        let first = steps.first().or(newest.as_ref()).map_or(0, |row| row.step_index);
+        let replaced = live.take_replaced(first);
         let mut rows = Vec::with_capacity(steps.len() + 1);
         for mut row in steps {
             row.project.clone_from(&live.project);
@@ -157,7 +159,7 @@ impl<'a> RunSession<'a> {
             return Err(error);
         }
         self.put(live);
-        self.emit(call.delivery, &rows, &decided);
+        self.emit(call.delivery, &rows, replaced.as_deref(), &decided);
         Ok(decided)
     }
 
@@ -191,12 +193,19 @@ impl<'a> RunSession<'a> {
         lookup.unwrap_or_default()
     }
 
-    fn emit(&self, delivery: Delivery, rows: &[Arc<StepRow>], decided: &Decided) {
+    fn emit(
+        &self,
+        delivery: Delivery,
+        rows: &[Arc<StepRow>],
+        mut replaced: Option<&StepRow>,
+        decided: &Decided,
+    ) {
         let RunService { metrics, events, patterns, .. } = self.service;
         for row in rows {
+            let before = replaced.take(); // only the first row can replace a closing step
             match delivery {
-                Delivery::Assumed => StepStored { row, before: None }.emit(metrics, events),
-                Delivery::Confirmed => StepAssessed { row }.emit(metrics, events),
+                Delivery::Assumed => StepStored { row, before }.emit(metrics, events),
+                Delivery::Confirmed => StepAssessed { row, before }.emit(metrics, events),
             }
         }
         if delivery == Delivery::Assumed {

@@ -512,3 +512,48 @@ async fn an_operator_key_finds_the_newest_run_with_an_id() {
         assert_eq!(run.org, expected, "{org:?} {run_id}");
     }
 }
+
+#[tokio::test]
+async fn a_closing_step_is_stored_once_and_applied_when_the_run_continues() {
+    let closing =
+        || StepRow { action: None, action_input: None, observation: None, ..step("r", 6) };
+    let next = || step("r", 7);
+    for (is_shared, is_restarted) in [(false, false), (false, true), (true, false), (true, true)] {
+        let case = format!("shared: {is_shared}, restarted: {is_restarted}");
+        let store = store().await;
+        store.set_shared(is_shared);
+        let node = node(&store).await;
+        let plain = self::node(&self::store().await).await;
+        let (description, companion) = (|| start("r"), || None);
+        for index in 0..6 {
+            for node in [&node, &plain] {
+                let call = queued(&description, &companion);
+                let mut session = node.runs.lock(&key("r")).await;
+                session.decide(&call, vec![step("r", index)]).await.unwrap();
+            }
+        }
+        for _ in 0..2 {
+            node.runs.close(closing()).await.unwrap();
+        }
+        node.write_queue.flush().await;
+        let closed = rows(&node, "r").await;
+        assert_eq!(closed.len(), 7, "{case}");
+        assert!((counter(&node, "steps_total") - 7.0).abs() < 1e-9, "{case}");
+        if is_restarted {
+            node.runs.lock(&key("r")).await.forget();
+        }
+        for node in [&node, &plain] {
+            let call = queued(&description, &companion);
+            let mut session = node.runs.lock(&key("r")).await;
+            session.decide(&call, vec![closing(), next()]).await.unwrap();
+            drop(session);
+            node.runs.close(closing()).await.unwrap(); // too late: the run has continued
+            node.write_queue.flush().await;
+        }
+        let scores = |rows: Vec<StepRow>| {
+            rows.into_iter().map(|row| (row.step_index, row.scores, row.fired)).collect::<Vec<_>>()
+        };
+        assert_eq!(scores(rows(&node, "r").await), scores(rows(&plain, "r").await), "{case}");
+        assert!((counter(&node, "steps_total") - 8.0).abs() < 1e-9, "{case}");
+    }
+}

@@ -8,6 +8,8 @@ mod budgets;
 mod chaos;
 /// A client that keeps every byte.
 mod client;
+/// Final answers as closing steps.
+mod final_answer;
 /// Conversations that the provider keeps.
 mod kept;
 /// Counters of gateway requests.
@@ -134,9 +136,16 @@ impl Stage {
         client::post(self.address, path, headers, body.as_bytes()).await
     }
 
-    /// The steps of a run, once everything that passed is stored.
+    /// Stored steps of a run without its closing step.
     async fn steps(&self, run_id: &str) -> Vec<StepRow> {
-        assert!(self.app.gateway.settled().await, "the store takes what was seen");
+        let mut rows = self.rows(run_id).await;
+        rows.retain(|row| !final_answer::is_closing(row));
+        rows
+    }
+
+    /// Stored steps of a run, once the write queue is empty.
+    async fn rows(&self, run_id: &str) -> Vec<StepRow> {
+        assert!(self.app.gateway.settled().await, "the store must be available");
         let run = RunKey { org: DEFAULT_ORG.to_owned(), run_id: run_id.to_owned() };
         self.store.steps(&run, 0, 1_000).await.unwrap()
     }
