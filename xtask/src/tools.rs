@@ -76,7 +76,7 @@ pub(crate) fn pictures() -> Result<()> {
     shell::run(draw.env("RB_BIN", rb).env("PYTHONDONTWRITEBYTECODE", "1"))
 }
 
-/// The newest public package without dependencies; it runs with the frameworks of our own tests.
+/// The newest public package without dependencies; it runs with the frameworks of the test environment.
 pub(crate) const PUBLIC: Environment = Environment {
     name: "public",
     requirements: "xtask/public.txt",

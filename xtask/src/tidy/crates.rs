@@ -51,7 +51,7 @@ const LAYERS: [Layer; 18] = [
     // No HTTP server and no HTML.
     Layer {
         name: "rb-runtime",
-        internal: &["rb-engine", "rb-embed", "rb-wire", "rb-store"],
+        internal: &["rb-engine", "rb-embed", "rb-wire", "rb-quality", "rb-store"],
         external: External::AllBut(&["axum", "maud"]),
     },
     // Rendering only: no IO.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::rng::Rng;
 
-/// How often each task occurs in each resample. Created once per set and shared by all its statistics.
+/// Frequency of each task in each resample. Created once per set and shared by all its statistics.
 #[derive(Debug, Clone)]
 pub struct Resamples {
     draws: Vec<Vec<f64>>,
