@@ -16,14 +16,14 @@ pub(crate) struct Channels {
 }
 
 impl Channels {
-    /// The channels to try for a model, best first. One that needs a beta is used only where somebody chose it.
-    pub(crate) fn of(&self, upstream: &str, model: &str, dialect: &Dialect) -> Vec<Channel> {
+    /// The channels to try for a model, best first.
+    pub(crate) fn of(&self, upstream: &str, model: &str, dialect: &dyn Dialect) -> Vec<Channel> {
         let refused = self.refused.lock();
         let taken = |channel: &Channel| {
             let place = (upstream.to_owned(), model.to_owned(), *channel);
-            channel.beta().is_none() && !refused.contains(&place)
+            !refused.contains(&place)
         };
-        dialect.channels.iter().copied().filter(taken).collect()
+        dialect.channels().iter().copied().filter(taken).collect()
     }
 
     /// The provider refused a request with this channel and took it without.

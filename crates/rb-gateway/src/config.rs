@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::base_urls::BaseUrls;
 use crate::budget::BudgetConfig;
 use crate::mode::{Experiment, Mode};
 use crate::upstream::RawUpstream;
@@ -22,12 +23,11 @@ pub enum Placement {
 
 /// The gateway's settings.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct GatewayConfig {
-    /// Anthropic's address: scheme and host, no path.
-    pub anthropic: String,
-    /// OpenAI's address: scheme and host, no path.
-    pub openai: String,
+    /// Base URL of each provider; also rejects unknown settings.
+    #[serde(flatten)]
+    pub base_urls: BaseUrls,
     /// Further upstreams, under `/up/<name>`.
     pub upstreams: Vec<RawUpstream>,
     /// What is done with runs that say nothing else.
@@ -62,8 +62,7 @@ pub struct GatewayConfig {
 impl Default for GatewayConfig {
     fn default() -> Self {
         Self {
-            anthropic: "https://api.anthropic.com".to_owned(),
-            openai: "https://api.openai.com".to_owned(),
+            base_urls: BaseUrls::default(),
             upstreams: Vec::new(),
             mode: Mode::default(),
             key_modes: BTreeMap::new(),

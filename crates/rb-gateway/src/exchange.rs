@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, Uri};
 use bytes::Bytes;
 use rb_store::{RunKey, StepRow, Tokens};
 use rb_wire::dialects::Dialect;
@@ -30,7 +30,9 @@ const ANSWER_CHARS_MAX: usize = 4_000;
 pub(crate) struct Incoming<'a> {
     pub(crate) caller: &'a Caller,
     pub(crate) upstream: &'a str,
-    pub(crate) dialect: &'static Dialect,
+    pub(crate) dialect: &'static dyn Dialect,
+    /// Path and query of the provider's URL.
+    pub(crate) target: &'a str,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) body: &'a Bytes,
     pub(crate) mode: Mode,
@@ -44,6 +46,8 @@ const CLOSING_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) struct Change {
     /// What goes out, where it is not what came.
     pub(crate) body: Option<Bytes>,
+    /// Path and query to send, if they differ from the received ones: some dialects have the model there.
+    pub(crate) target: Option<String>,
     /// The new fragment and its place.
     pub(crate) planted: Option<Injection>,
     /// New guidance stands in the request, in any placement.
@@ -58,8 +62,8 @@ pub(crate) struct Change {
 pub(crate) struct Watched {
     /// What goes out, where it is not what came.
     pub(crate) body: Option<Bytes>,
-    /// What the header for betas must hold.
-    pub(crate) beta: Option<&'static str>,
+    /// Path and query to send, if they differ from the received ones.
+    target: Option<String>,
     /// The caller's name, for budgets.
     key: Arc<str>,
     /// The model that was asked for, and the one that takes the call.
@@ -89,7 +93,7 @@ impl Watched {
     ) -> Self {
         Self {
             body: change.body,
-            beta: change.planted.as_ref().and_then(|planted| planted.channel.beta()),
+            target: change.target,
             key: Arc::clone(&incoming.caller.name),
             asked: decided.row.model.clone(),
             model,
@@ -102,6 +106,13 @@ impl Watched {
             is_kept: false,
             begun: Instant::now(),
         }
+    }
+
+    /// Returns the address to send the request to, if it differs from the received one.
+    pub(crate) fn uri(&self, received: &Uri) -> Option<Uri> {
+        let mut parts = received.clone().into_parts();
+        parts.path_and_query = Some(self.target.as_ref()?.parse().ok()?);
+        Uri::from_parts(parts).ok()
     }
 
     /// The same where the provider keeps the answer.

@@ -70,20 +70,6 @@ pub(crate) fn keep_readable_encodings(headers: &mut HeaderMap) {
     }
 }
 
-/// Adds to the list of betas that the client asks for.
-pub(crate) fn add_beta(headers: &mut HeaderMap, beta: &str) {
-    const BETA: &str = "anthropic-beta";
-    let given: Vec<&str> =
-        headers.get_all(BETA).iter().filter_map(|value| value.to_str().ok()).collect();
-    if given.iter().any(|value| value.split(',').any(|item| item.trim() == beta)) {
-        return;
-    }
-    let all = given.into_iter().chain([beta]).collect::<Vec<_>>().join(",");
-    if let Ok(all) = HeaderValue::from_str(&all) {
-        headers.insert(BETA, all);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,14 +117,5 @@ mod tests {
         let mut none = HeaderMap::new();
         keep_readable_encodings(&mut none);
         assert!(none.is_empty());
-    }
-
-    #[test]
-    fn a_beta_is_added_once() {
-        let mut map = headers(&[("anthropic-beta", "a, b")]);
-        add_beta(&mut map, "b");
-        assert_eq!(map["anthropic-beta"], "a, b");
-        add_beta(&mut map, "c");
-        assert_eq!(map["anthropic-beta"], "a, b,c");
     }
 }

@@ -101,13 +101,14 @@ async fn look_beside(
     incoming: Incoming<'_>,
 ) -> Option<Result<Verdict, RunError>> {
     let (caller, upstream) = (incoming.caller.clone(), incoming.upstream.to_owned());
+    let target = incoming.target.to_owned();
     let (headers, body) = (incoming.headers.clone(), incoming.body.clone());
     let (dialect, mode) = (incoming.dialect, incoming.mode);
     let shared = Arc::clone(gateway);
     let looking = async move {
-        let upstream = upstream.as_str();
+        let (upstream, target) = (upstream.as_str(), target.as_str());
         let (caller, headers, body) = (&caller, &headers, &body);
-        look(&shared, Incoming { caller, upstream, dialect, headers, body, mode }).await
+        look(&shared, Incoming { caller, upstream, dialect, target, headers, body, mode }).await
     };
     let mut looking = tokio::spawn(looking.in_current_span());
     if let Ok(looked) = tokio::time::timeout(gateway.config.decided_within, &mut looking).await {
@@ -124,7 +125,7 @@ async fn look_beside(
 
 /// Inspects a request, again after each version conflict.
 async fn look(gateway: &Arc<Gateway>, incoming: Incoming<'_>) -> Result<Verdict, RunError> {
-    let Ok(chat) = ParsedRequest::parse(incoming.dialect, incoming.body) else {
+    let Ok(chat) = ParsedRequest::parse(incoming.dialect, incoming.target, incoming.body) else {
         return Ok(Verdict::Unwatched); // the provider reports what is wrong with it
     };
     let deadline = Instant::now() + gateway.config.decided_within;
@@ -378,11 +379,14 @@ fn changed(
             }
         }
     }
+    let mut target = incoming.target.to_owned();
     if let Some(route) = route {
-        splices.extend(inject::set_model(chat, route));
+        splices.extend(inject::set_model(chat, route, &mut target));
     }
-    let body = (!splices.is_empty()).then(|| Bytes::from(splices.apply()));
-    Made { body, planted, is_steered }
+    let target = (target != incoming.target).then_some(target);
+    let is_changed = target.is_some() || !splices.is_empty();
+    let body = is_changed.then(|| Bytes::from(splices.apply()));
+    Made { body, target, planted, is_steered }
 }
 
 fn empty_row(run: &RunKey, step_index: u32) -> StepRow {

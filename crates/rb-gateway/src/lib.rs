@@ -4,6 +4,8 @@
 //! it, byte for byte but for what was put in; `passing` hands the answer back as it comes and reads along. If any of
 //! them fails, the request goes out as it came and the answer goes back as it came.
 
+/// Base URLs of the providers.
+mod base_urls;
 /// Hard limits on tokens and dollars.
 mod budget;
 /// Prompt cache tracking and its circuit breaker.
@@ -35,15 +37,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use axum::routing::any;
 use parking_lot::Mutex;
 use rb_store::{Change, ConversationRow, RunKey, RunStart};
 use rb_wire::identity::{self, Source};
+use rb_wire::providers::PROVIDERS;
 use rb_wire::request::ParsedRequest;
 use serde_json::{Map, Value};
 use tokio::sync::RwLock;
 
+pub use base_urls::BaseUrls;
 pub use budget::BudgetConfig;
 pub use config::{GatewayConfig, Placement};
 pub use headers::KEY as KEY_HEADER;
@@ -97,7 +102,7 @@ impl Gateway {
         let queue = runtime.write_queue.clone();
         let budget = config.budget.check()?;
         Ok(Self {
-            upstreams: Upstreams::new(&config.anthropic, &config.openai, &config.upstreams)?,
+            upstreams: Upstreams::new(&config.base_urls, &config.upstreams)?,
             upward: proxy::upward(),
             channels: Channels::default(),
             conversations: Conversations::new(max_runs, Arc::clone(store), config.decided_within),
@@ -262,9 +267,12 @@ fn agent_name(headers: &HeaderMap) -> String {
 
 /// Routes of the gateway.
 pub fn routes<S>(gateway: Arc<Gateway>) -> Router<S> {
-    Router::new()
-        .route("/anthropic/{*path}", any(proxy::anthropic))
-        .route("/openai/{*path}", any(proxy::openai))
-        .route("/up/{name}/{*path}", any(proxy::further))
-        .with_state(gateway)
+    let further = Router::new().route("/up/{name}/{*path}", any(proxy::further));
+    let routes = PROVIDERS.iter().fold(further, |routes, provider| {
+        let handler = move |State(gateway): State<Arc<Gateway>>, request: Request| {
+            proxy::provider(gateway, provider, request)
+        };
+        routes.route(&format!("{}/{{*path}}", provider.path_prefix), any(handler))
+    });
+    routes.with_state(gateway)
 }

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use axum::extract::{Path, Request, State};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::request::Parts;
+use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
 use http_body_util::{Either, Full};
 use hyper::body::Incoming as AnswerBody;
 use rb_wire::dialects::{self, Dialect};
+use rb_wire::providers::Provider;
 use rb_wire::response_reader::ResponseReader;
 
 use crate::Gateway;
@@ -37,12 +39,13 @@ pub(crate) fn upward() -> Upward {
 
 type Reply = Response<axum::body::Body>;
 
-pub(crate) async fn anthropic(State(gateway): State<Arc<Gateway>>, request: Request) -> Reply {
-    route(&gateway, "anthropic", "/anthropic", request).await
-}
-
-pub(crate) async fn openai(State(gateway): State<Arc<Gateway>>, request: Request) -> Reply {
-    route(&gateway, "openai", "/openai", request).await
+/// Handles a request to a provider of the table.
+pub(crate) async fn provider(
+    gateway: Arc<Gateway>,
+    provider: &Provider,
+    request: Request,
+) -> Reply {
+    route(&gateway, provider.id, provider.path_prefix, request).await
 }
 
 pub(crate) async fn further(
@@ -110,7 +113,7 @@ async fn through(gateway: &Arc<Gateway>, parts: Parts, body: axum::body::Body) -
 async fn conversation(
     gateway: &Arc<Gateway>,
     upstream: &Upstream,
-    dialect: &'static Dialect,
+    dialect: &'static dyn Dialect,
     caller: &Caller,
     parts: Parts,
     body: axum::body::Body,
@@ -124,6 +127,7 @@ async fn conversation(
         caller,
         upstream: &upstream.name,
         dialect,
+        target: parts.uri.path_and_query().map_or("/", PathAndQuery::as_str),
         headers: &parts.headers,
         body: &body,
         mode,
@@ -149,12 +153,12 @@ async fn conversation(
         watched.accepted(gateway).await;
     }
     let reader = reader_of(&answer, dialect);
-    let pings = dialect.id == "anthropic" && is_stream(answer.headers());
-    if pings {
-        answer.headers_mut().remove(CONTENT_LENGTH); // a ping would make it wrong
+    let keep_alive = dialect.keep_alive().filter(|_| is_stream(answer.headers()));
+    if keep_alive.is_some() {
+        answer.headers_mut().remove(CONTENT_LENGTH); // a keep-alive event would make it wrong
     }
     let gateway = Arc::clone(gateway);
-    let silence_max = pings.then_some(gateway.config.silence_max);
+    let keep_alive = keep_alive.map(|event| (event, gateway.config.silence_max));
     down(answer, move |body| {
         let done = move |answer, is_whole| {
             let writing = Arc::clone(&gateway.writing).try_read_owned();
@@ -163,7 +167,7 @@ async fn conversation(
                 drop(writing);
             });
         };
-        Passing::read(body, reader, Box::new(done), silence_max)
+        Passing::read(body, reader, Box::new(done), keep_alive)
     })
 }
 
@@ -181,11 +185,11 @@ async fn send(
     let Some(changed) = watched.as_ref().and_then(|watched| watched.body.clone()) else {
         return gateway.upward.request(up(parts, passed, body.clone())).await;
     };
-    let mut with_beta = passed.clone();
-    if let Some(beta) = watched.as_ref().and_then(|watched| watched.beta) {
-        headers::add_beta(&mut with_beta, beta);
+    let mut first = up(parts, passed.clone(), changed);
+    if let Some(uri) = watched.as_ref().and_then(|watched| watched.uri(&parts.uri)) {
+        *first.uri_mut() = uri;
     }
-    let answer = gateway.upward.request(up(parts, with_beta, changed)).await?;
+    let answer = gateway.upward.request(first).await?;
     if !may_be_ours(answer.status()) {
         return Ok(answer);
     }
@@ -221,7 +225,7 @@ fn down(answer: Response<AnswerBody>, pass: impl FnOnce(AnswerBody) -> Passing) 
     reply
 }
 
-fn reader_of(answer: &Response<AnswerBody>, dialect: &'static Dialect) -> Reader {
+fn reader_of(answer: &Response<AnswerBody>, dialect: &'static dyn Dialect) -> Reader {
     let reader = if is_stream(answer.headers()) {
         ResponseReader::stream(dialect)
     } else {
@@ -237,7 +241,7 @@ fn is_stream(given: &HeaderMap) -> bool {
 }
 
 /// An error of ours, in the provider's shape where there is one.
-fn refusal(dialect: Option<&'static Dialect>, status: StatusCode, why: &str) -> Reply {
+fn refusal(dialect: Option<&'static dyn Dialect>, status: StatusCode, why: &str) -> Reply {
     let why = format!("ReasonBlocks gateway: {why}");
     let body = match dialect {
         Some(dialect) => dialect.error_body(status.as_u16(), &why),
@@ -259,7 +263,7 @@ pub fn rate_limited(request: &Request) -> Reply {
 }
 
 fn unreachable_upstream(
-    dialect: Option<&'static Dialect>,
+    dialect: Option<&'static dyn Dialect>,
     error: &hyper_util::client::legacy::Error,
 ) -> Reply {
     tracing::warn!(%error, "the upstream cannot be reached");

@@ -9,7 +9,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use flate2::write::{GzDecoder, ZlibDecoder};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use rb_wire::dialects::anthropic::PING;
 use rb_wire::response::Response;
 use rb_wire::response_reader::ResponseReader;
 use tokio::time::{Instant, Sleep};
@@ -99,8 +98,12 @@ pub(crate) struct Passing {
     ping: Option<Ping>,
 }
 
+/// Keep-alive event and the idle time after which it is sent.
+pub(crate) type KeepAlive = (&'static [u8], Duration);
+
 /// Watches for silence between the events of a stream.
 struct Ping {
+    event: &'static [u8],
     silence_max: Duration,
     timer: Pin<Box<Sleep>>,
     /// The last bytes that passed: an event ends with an empty line.
@@ -108,9 +111,9 @@ struct Ping {
 }
 
 impl Ping {
-    fn new(silence_max: Duration) -> Self {
+    fn new((event, silence_max): KeepAlive) -> Self {
         let timer = Box::pin(tokio::time::sleep(silence_max));
-        Self { silence_max, timer, tail: *b"\n\n" }
+        Self { event, silence_max, timer, tail: *b"\n\n" }
     }
 
     fn heard(&mut self, bytes: &[u8]) {
@@ -138,14 +141,14 @@ impl Passing {
         Self { inner, reading: None, ping: None }
     }
 
-    /// Passes a body on, reads along, and tells what it said. Silence longer than `silence_max` is filled with pings.
+    /// Passes a body on, reads along, and tells what it said. Idle streams get keep-alive events.
     pub(crate) fn read(
         inner: Incoming,
         reader: Reader,
         done: WhenDone,
-        silence_max: Option<Duration>,
+        keep_alive: Option<KeepAlive>,
     ) -> Self {
-        Self { inner, reading: Some((reader, done)), ping: silence_max.map(Ping::new) }
+        Self { inner, reading: Some((reader, done)), ping: keep_alive.map(Ping::new) }
     }
 
     fn ended(&mut self, whole: bool) {
@@ -193,7 +196,7 @@ impl Body for Passing {
                 }
                 ping.rest();
                 if ping.is_between_events() {
-                    return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(PING)))));
+                    return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(ping.event)))));
                 }
                 // In the middle of an event nothing may be said; the timer must be looked at again.
                 let _ = ping.timer.as_mut().poll(cx);

@@ -1,13 +1,16 @@
 //! Where requests go: one row an upstream, by the beginning of the path.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use axum::http::Uri;
 use axum::http::uri::{Authority, PathAndQuery, Scheme};
-use rb_wire::dialects::{self, Dialect};
+use rb_wire::dialects::{self, DIALECTS, Dialect};
+use rb_wire::providers::Provider;
 use serde::Deserialize;
 
 use crate::ConfigError;
+use crate::base_urls::BaseUrls;
 
 /// An upstream as the configuration names it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -22,11 +25,19 @@ pub struct RawUpstream {
     pub base_url: String,
 }
 
+/// Advice for a dialect that does not exist.
+static UNKNOWN_DIALECT: LazyLock<String> = LazyLock::new(|| {
+    let ids = DIALECTS.map(|dialect| format!("`{}`", dialect.id()));
+    format!("the dialect is one of {}", ids.join(", "))
+});
+
 /// Where a request may go.
 #[derive(Debug, Clone)]
 pub(crate) struct Upstream {
     pub(crate) name: String,
-    dialect: Option<&'static Dialect>,
+    /// Row of the provider, for an upstream that is not of the configuration's list.
+    provider: Option<&'static Provider>,
+    dialect: Option<&'static dyn Dialect>,
     scheme: Scheme,
     authority: Authority,
     /// Without a slash at its end.
@@ -54,30 +65,28 @@ impl Upstream {
         }
         let dialect = match raw.dialect.as_str() {
             "" => None,
-            id => Some(dialects::by_id(id).ok_or_else(|| {
-                wrong("the dialect is one of `anthropic`, `openai-chat`, `openai-responses`")
-            })?),
+            id => Some(dialects::by_id(id).ok_or_else(|| wrong(UNKNOWN_DIALECT.as_str()))?),
         };
         let path = parts.path_and_query.map(|path| path.path().to_owned()).unwrap_or_default();
         let path = path.trim_end_matches('/').to_owned();
-        Ok(Self { name: raw.name.clone(), dialect, scheme, authority, path })
+        Ok(Self { name: raw.name.clone(), provider: None, dialect, scheme, authority, path })
     }
 
-    /// A path as the provider knows it. Clients of Anthropic disagree whether the base address they are given ends in
-    /// `/v1`, so it may be left out there; those of OpenAI agree that it does.
+    /// Returns a path as the provider expects it.
     pub(crate) fn path_of<'p>(&self, path: &'p str) -> Cow<'p, str> {
-        let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
-        let is_short = self.name == "anthropic" && matches!(first, "messages" | "models" | "files");
-        if is_short { Cow::Owned(format!("/v1{path}")) } else { Cow::Borrowed(path) }
+        self.provider.map_or(Cow::Borrowed(path), |provider| provider.upstream_path(path))
     }
 
-    /// The dialect of a request to that path, if it is one that can be read.
-    pub(crate) fn dialect_of(&self, path: &str) -> Option<&'static Dialect> {
-        let told = dialects::by_path(path)?;
-        match self.dialect {
-            Some(fixed) if fixed.id != told.id => None,
-            Some(_) | None => Some(told),
-        }
+    /// Returns the dialect of a request to that path, if the upstream speaks one there.
+    pub(crate) fn dialect_of(&self, path: &str) -> Option<&'static dyn Dialect> {
+        let found = dialects::by_path(path)?;
+        let is_found = |dialect: &&dyn Dialect| dialect.id() == found.id();
+        let speaks = match (&self.dialect, self.provider) {
+            (Some(fixed), _) => is_found(fixed),
+            (None, Some(provider)) => provider.dialects.iter().any(is_found),
+            (None, None) => true,
+        };
+        speaks.then_some(found)
     }
 
     /// The address of a path there. `None` if the path cannot be written into one.
@@ -100,19 +109,17 @@ impl Upstream {
 pub(crate) struct Upstreams(Vec<Upstream>);
 
 impl Upstreams {
-    /// The providers' own, at their addresses, and those of the configuration.
-    pub(crate) fn new(
-        anthropic: &str,
-        openai: &str,
-        further: &[RawUpstream],
-    ) -> Result<Self, ConfigError> {
-        let own =
-            [("anthropic", anthropic), ("openai", openai)].map(|(name, base_url)| RawUpstream {
-                name: name.to_owned(),
+    /// Checks the base URLs of all providers and of the configuration's list.
+    pub(crate) fn new(base_urls: &BaseUrls, further: &[RawUpstream]) -> Result<Self, ConfigError> {
+        let providers = base_urls.iter().map(|(provider, base_url)| {
+            let raw = RawUpstream {
+                name: provider.id.to_owned(),
                 dialect: String::new(),
                 base_url: base_url.to_owned(),
-            });
-        own.iter().chain(further).map(Upstream::new).collect::<Result<_, _>>().map(Self)
+            };
+            Ok(Upstream { provider: Some(provider), ..Upstream::new(&raw)? })
+        });
+        providers.chain(further.iter().map(Upstream::new)).collect::<Result<_, _>>().map(Self)
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&Upstream> {
@@ -134,8 +141,7 @@ mod tests {
 
     #[test]
     fn a_path_is_laid_on_the_base() {
-        let all = Upstreams::new("https://api.anthropic.com", "https://api.openai.com", &further())
-            .unwrap();
+        let all = Upstreams::new(&BaseUrls::default(), &further()).unwrap();
         let cases = [
             (
                 "anthropic",
@@ -154,24 +160,8 @@ mod tests {
     }
 
     #[test]
-    fn the_version_may_be_left_out_where_clients_do() {
-        let all = Upstreams::new("http://a", "http://o", &further()).unwrap();
-        let cases = [
-            ("anthropic", "/messages", "/v1/messages"),
-            ("anthropic", "/messages/count_tokens", "/v1/messages/count_tokens"),
-            ("anthropic", "/v1/messages", "/v1/messages"),
-            ("anthropic", "/api/hello", "/api/hello"),
-            ("openai", "/chat/completions", "/chat/completions"),
-            ("local", "/chat/completions", "/chat/completions"),
-        ];
-        for (name, path, expected) in cases {
-            assert_eq!(all.find(name).unwrap().path_of(path), expected, "{name} {path}");
-        }
-    }
-
-    #[test]
     fn only_what_can_be_read_has_a_dialect() {
-        let all = Upstreams::new("http://a", "http://o", &further()).unwrap();
+        let all = Upstreams::new(&BaseUrls::default(), &further()).unwrap();
         let cases = [
             ("anthropic", "/v1/messages", Some("anthropic")),
             ("anthropic", "/v1/messages/count_tokens", None),
@@ -180,9 +170,12 @@ mod tests {
             ("openai", "/v1/responses", Some("openai-responses")),
             ("local", "/chat/completions", Some("openai-chat")),
             ("local", "/v1/messages", None),
+            ("gemini", "/v1beta/models/gemini-3:generateContent", Some("gemini")),
+            ("gemini", "/v1beta/openai/chat/completions", Some("openai-chat")),
+            ("gemini", "/v1/messages", None),
         ];
         for (name, path, dialect) in cases {
-            let told = all.find(name).unwrap().dialect_of(path).map(|dialect| dialect.id);
+            let told = all.find(name).unwrap().dialect_of(path).map(Dialect::id);
             assert_eq!(told, dialect, "{name} {path}");
         }
     }
@@ -190,7 +183,9 @@ mod tests {
     #[test]
     fn an_address_that_cannot_be_called_is_refused() {
         for base_url in ["", "api.openai.com", "ftp://host", "http://"] {
-            assert!(Upstreams::new(base_url, "http://o", &[]).is_err(), "{base_url}");
+            let mut base_urls = BaseUrls::default();
+            base_urls.set("anthropic", base_url);
+            assert!(Upstreams::new(&base_urls, &[]).is_err(), "{base_url}");
         }
     }
 }

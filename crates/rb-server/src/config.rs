@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rb_wire::providers::PROVIDERS;
 use serde::Deserialize;
 
 use rb_gateway::{GatewayConfig, Mode};
@@ -144,8 +145,8 @@ pub struct Variable {
     set: fn(&mut RawConfig, &str) -> Result<(), &'static str>,
 }
 
-/// Every variable that is heeded.
-pub const VARIABLES: [Variable; 25] = [
+/// Every variable of the server. Those with base URLs of providers are in the table of providers.
+pub const VARIABLES: [Variable; 23] = [
     Variable {
         name: "RB_LISTEN",
         about: "where to listen, as `listen`",
@@ -210,16 +211,6 @@ pub const VARIABLES: [Variable; 25] = [
         name: "INTERVENTION_CAP_ENABLED",
         about: "`false` turns the monthly cap off",
         set: |raw, value| set(&mut raw.intervention_cap_enabled, switch(value)?),
-    },
-    Variable {
-        name: "RB_UPSTREAM_ANTHROPIC",
-        about: "Anthropic's address for the gateway: scheme and host, no path",
-        set: |raw, value| set(&mut raw.gateway.anthropic, value.to_owned()),
-    },
-    Variable {
-        name: "RB_UPSTREAM_OPENAI",
-        about: "OpenAI's address for the gateway: scheme and host, no path",
-        set: |raw, value| set(&mut raw.gateway.openai, value.to_owned()),
     },
     Variable {
         name: "RB_MODE",
@@ -297,6 +288,11 @@ impl RawConfig {
                 let value = if secret { "…".to_owned() } else { value.clone() };
                 ConfigError::Value { name: variable.name, value, wanted }
             })?;
+        }
+        for provider in &PROVIDERS {
+            if let Some(value) = lookup(provider.upstream_env).filter(|value| !value.is_empty()) {
+                self.gateway.base_urls.set(provider.id, value.trim());
+            }
         }
         Ok(self)
     }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
 use hyper::{Method, Request, StatusCode};
+use rb_wire::providers::PROVIDERS;
 use serde_json::{Value, json};
 
 use rb_runtime::http_client::{self, HttpClient};
@@ -68,10 +69,11 @@ pub fn environment(variable: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
         let is_allowed = ["true", "1", "yes", "on"].contains(&insecure.as_str());
         findings.push(base_url(&base, is_allowed));
     }
-    for (name, path) in [("ANTHROPIC_BASE_URL", "/anthropic"), ("OPENAI_BASE_URL", "/openai/v1")] {
+    for provider in &PROVIDERS {
+        let (name, path) = (provider.base_url_env[0], provider.client_path());
         let Some(base) = variable(name).filter(|base| !base.is_empty()) else { continue };
         let base = base.trim_end_matches('/');
-        findings.push(if base.ends_with(path) {
+        findings.push(if base.ends_with(&path) {
             Finding::good(format!("`{name}` goes through a gateway: {base}"))
         } else {
             let advice =

@@ -1,48 +1,35 @@
-//! Forms in which guidance is put into a conversation.
+//! Forms in which guidance is inserted into a conversation.
 
-/// The form in which a fragment stands in a conversation.
+/// Form of an injection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Channel {
-    /// A message of the system between the others.
+    /// A system message between the others.
     SystemMessage,
-    /// The same, shown to the model only until the user speaks again; needs a beta header.
-    ScopedSystemMessage,
-    /// A message of the developer.
+    /// A developer message.
     DeveloperMessage,
-    /// A message of the user.
+    /// A user message.
     UserMessage,
-    /// One more text block at the end of the user's last message.
+    /// One more text block at the end of the last user message.
     TextBlock,
 }
 
 impl Channel {
     /// Every channel.
-    pub const ALL: [Self; 5] = [
-        Self::SystemMessage,
-        Self::ScopedSystemMessage,
-        Self::DeveloperMessage,
-        Self::UserMessage,
-        Self::TextBlock,
-    ];
+    pub const ALL: [Self; 4] =
+        [Self::SystemMessage, Self::DeveloperMessage, Self::UserMessage, Self::TextBlock];
 
-    /// Stable name: stored, shown and configured by this.
+    /// Stable identifier: stored, displayed and used in configuration.
     pub fn id(self) -> &'static str {
         match self {
             Self::SystemMessage => "system-message",
-            Self::ScopedSystemMessage => "scoped-system-message",
             Self::DeveloperMessage => "developer-message",
             Self::UserMessage => "user-message",
             Self::TextBlock => "text-block",
         }
     }
 
-    /// The channel of that name.
+    /// Returns the channel with this identifier.
     pub fn by_id(id: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|channel| channel.id() == id)
-    }
-
-    /// What must be in the header `anthropic-beta` for it.
-    pub fn beta(self) -> Option<&'static str> {
-        (self == Self::ScopedSystemMessage).then_some("mid-conversation-system-clear-at-2026-08-21")
     }
 }

@@ -38,11 +38,13 @@ pub enum Role {
     Other,
 }
 
-/// What the outside of a message tells.
-pub(crate) struct Head {
-    pub(crate) role: Role,
+/// Role, type and hash of one message.
+pub(crate) struct Head<'a> {
+    /// Value of `role`; `None` for a value that is no message.
+    pub(crate) role: Option<&'a [u8]>,
+    /// Value of `type`.
+    pub(crate) kind: &'a [u8],
     pub(crate) hash: u64,
-    pub(crate) is_reference: bool,
 }
 
 /// The link behind a further message.
@@ -60,18 +62,18 @@ pub(crate) type Members<'a> = Vec<(&'a [u8], Value<'a>)>;
 pub(crate) fn message<'a>(
     cursor: &mut Cursor<'a>,
     scratch: &mut Members<'a>,
-) -> Result<Head, Malformed> {
+) -> Result<Head<'a>, Malformed> {
     let mut digest = Digest(0);
     if !cursor.eat(b'{') {
-        // Only a text that stands for a message of the user is of any use; whatever else there is counts as it is.
+        // A string is short for a message of the user; no other value is a message.
         let value = cursor.value()?;
         digest.piece(b"role");
         digest.piece(b"\"user\"");
         digest.text(value);
-        let role = if value.is_string() { Role::User } else { Role::Other };
-        return Ok(Head { role, hash: digest.0, is_reference: false });
+        let role = value.is_string().then_some(&b"user"[..]);
+        return Ok(Head { role, kind: b"", hash: digest.0 });
     }
-    let (mut speaker, mut kind): (&[u8], &[u8]) = (b"", b"");
+    let (mut role, mut kind): (&[u8], &[u8]) = (b"", b"");
     let mut is_first = true;
     while let Some(key) = cursor.key(is_first)? {
         is_first = false;
@@ -82,7 +84,7 @@ pub(crate) fn message<'a>(
         let value = cursor.value()?;
         match key {
             b"cache_control" => continue,
-            b"role" => speaker = value.raw_str(),
+            b"role" => role = value.raw_str(),
             b"type" => kind = value.raw_str(),
             _ => {}
         }
@@ -92,24 +94,7 @@ pub(crate) fn message<'a>(
             digest.piece(value.bytes());
         }
     }
-    let is_reference = kind == ITEM_REFERENCE;
-    Ok(Head { role: role(speaker, kind), hash: digest.0, is_reference })
-}
-
-/// An item that stands for one that the provider keeps.
-pub(crate) const ITEM_REFERENCE: &[u8] = b"item_reference";
-
-fn role(speaker: &[u8], kind: &[u8]) -> Role {
-    match speaker {
-        b"user" => Role::User,
-        b"assistant" => Role::Assistant,
-        b"system" | b"developer" => Role::System,
-        b"tool" | b"function" => Role::Tool,
-        _ if kind.ends_with(b"_output") || kind == b"mcp_approval_response" => Role::Tool,
-        _ if kind.ends_with(b"_call") || kind.starts_with(b"mcp_") => Role::Assistant,
-        _ if kind == b"reasoning" || kind == ITEM_REFERENCE => Role::Assistant,
-        _ => Role::Other,
-    }
+    Ok(Head { role: Some(role), kind, hash: digest.0 })
 }
 
 fn content<'a>(

@@ -144,7 +144,7 @@ impl<'a> Cursor<'a> {
 
 /// A value where it stands.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Value<'a> {
+pub struct Value<'a> {
     bytes: &'a [u8],
     at: usize,
 }

@@ -13,8 +13,9 @@
 //! let body = br#"{"model":"m","messages":[{"role":"user","content":"Fix it"},
 //!     {"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"bash","input":{"command":"ls"}}]},
 //!     {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"a.py"}]}]}"#;
-//! let dialect = dialects::by_path("/anthropic/v1/messages").ok_or("no dialect")?;
-//! let request = ParsedRequest::parse(dialect, body)?;
+//! let path = "/v1/messages";
+//! let dialect = dialects::by_path(path).ok_or("no dialect")?;
+//! let request = ParsedRequest::parse(dialect, path, body)?;
 //!
 //! // State of a conversation between its requests: hashes, pending turn and injections. Empty at the start.
 //! let (hashes, pending, injections) = (vec![], PendingTurn::default(), vec![]);
@@ -22,7 +23,7 @@
 //! assert_eq!((new.steps.len(), new.steps[0].tool.as_ref()), (1, "bash"));
 //!
 //! let text = Some("[REASONBLOCKS]\nLook again.");
-//! let tail = inject::inject_tail(&request, &injections, text, dialect.channels);
+//! let tail = inject::inject_tail(&request, &injections, text, dialect.channels());
 //! assert!(tail.edits.apply().ends_with(br#",{"role":"system","content":"[REASONBLOCKS]\nLook again."}]}"#));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -46,6 +47,8 @@ pub mod inject;
 pub mod model;
 /// OpenTelemetry protocol: spans in, events out.
 pub mod otlp;
+/// Model providers.
+pub mod providers;
 /// Parsed requests.
 pub mod request;
 /// Parsed responses.

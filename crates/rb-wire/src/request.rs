@@ -1,76 +1,61 @@
-//! A request to a model, seen where it stands: which model, which messages, and where in the body each of them is.
+//! Parsed requests: model, messages, and the position of each in the body.
 //!
-//! The scan is one pass and shallow. It finds the places that may be looked at or edited later and the link of every
-//! message; what a message says is read only when somebody asks, and only from the message on that is new.
+//! Parsing is one shallow pass. It finds the positions that may be read or edited later and the hash of every message;
+//! the content of a message is read on demand, and only from the first new message on.
 
 use std::borrow::Cow;
 
-use crate::conversation_hash::{self, Members, MessageHash, Role};
-use crate::dialects::{Dialect, Part};
+use crate::conversation_hash::{self, Head, Members, MessageHash, Role};
+use crate::dialects::{Dialect, Part, RequestFields};
 use crate::json::{Cursor, Malformed, Span, Value};
 
 /// A request, borrowed from its body.
 #[derive(Debug, Clone)]
 pub struct ParsedRequest<'a> {
-    /// How the body is to be read.
-    pub dialect: &'static Dialect,
-    /// The body as it came.
+    /// Protocol of the request.
+    pub dialect: &'static dyn Dialect,
+    /// The body as received.
     pub body: &'a [u8],
-    /// The answer is to be streamed.
-    pub is_stream: bool,
-    /// The model may call tools. A request of an agent that has none is often an aside, as for a title.
+    /// The request declares tools. A request of an agent that declares none is often auxiliary, for a title for example.
     pub has_tools: bool,
-    /// The messages or items, in order.
+    /// Messages or items, in order.
     pub messages: Vec<Message>,
-    pub(crate) model: Option<Value<'a>>,
-    /// The system prompt, where it stands outside the messages.
-    pub(crate) system: Option<Value<'a>>,
-    /// What holds the messages: a list, or a single text.
+    pub(crate) fields: RequestFields<'a>,
+    /// Value of the messages field: a list, or a string.
     pub(crate) list: Option<Value<'a>>,
-    /// The answer that the request goes on from, where the provider keeps the conversation.
-    pub(crate) previous: Option<Value<'a>>,
-    /// The name under which the provider keeps the conversation.
-    pub(crate) conversation: Option<Value<'a>>,
-    /// Anthropic's way to let the provider keep a conversation.
-    pub(crate) thread: Option<Value<'a>>,
-    /// The client does not want the answer to be kept.
-    pub(crate) is_unkept: bool,
-    pub(crate) cache_key: Option<Value<'a>>,
-    pub(crate) metadata: Option<Value<'a>>,
+    path: &'a str,
 }
 
-/// One message of a conversation, or one item of it.
+/// A message of a conversation, or an item of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Where it stands in the body.
+    /// Position in the body.
     pub span: Span,
-    /// Who speaks.
+    /// Role of the speaker.
     pub role: Role,
-    /// It only names what the provider keeps.
+    /// The item only names an item that the provider stores.
     pub is_reference: bool,
-    /// The hash of the conversation up to and including it.
+    /// Hash of the conversation up to and including this message.
     pub hash: MessageHash,
 }
 
 impl<'a> ParsedRequest<'a> {
-    /// Finds what is where in a body.
-    pub fn parse(dialect: &'static Dialect, body: &'a [u8]) -> Result<Self, Malformed> {
+    /// Parses a request; `path` is the path of its URL, in which some dialects have the model.
+    pub fn parse(
+        dialect: &'static dyn Dialect,
+        path: &'a str,
+        body: &'a [u8],
+    ) -> Result<Self, Malformed> {
         let mut request = Self {
             dialect,
             body,
-            is_stream: false,
             has_tools: false,
             messages: Vec::new(),
-            model: None,
-            system: None,
+            fields: RequestFields::default(),
             list: None,
-            previous: None,
-            conversation: None,
-            thread: None,
-            is_unkept: false,
-            cache_key: None,
-            metadata: None,
+            path,
         };
+        let messages_field = dialect.messages_field().as_bytes();
         let mut cursor = Cursor::new(body);
         if !cursor.eat(b'{') {
             return Err(Malformed { at: cursor.at });
@@ -78,25 +63,18 @@ impl<'a> ParsedRequest<'a> {
         let mut is_first = true;
         while let Some(key) = cursor.key(is_first)? {
             is_first = false;
-            if key == dialect.messages_field.as_bytes() {
+            if key == messages_field {
                 request.read_list(&mut cursor)?;
                 continue;
             }
             let value = cursor.value()?;
+            let fields = &mut request.fields;
             match key {
-                b"model" => request.model = Some(value),
-                b"stream" => request.is_stream = value.is_true(),
+                b"model" => fields.model = Some(value),
                 b"tools" | b"functions" => request.has_tools |= value.items().next().is_some(),
-                b"previous_response_id" if dialect.keeps_answers => request.previous = Some(value),
-                b"conversation" if dialect.keeps_answers => request.conversation = Some(value),
-                b"store" => request.is_unkept = !value.is_true() && !value.is_null(),
-                b"thread" if dialect.has_threads => request.thread = Some(value),
-                b"prompt_cache_key" => request.cache_key = Some(value),
-                b"metadata" => request.metadata = Some(value),
-                key if dialect.system.is_some_and(|name| name.as_bytes() == key) => {
-                    request.system = Some(value);
-                }
-                _ => {}
+                b"prompt_cache_key" => fields.cache_key = Some(value),
+                b"metadata" => fields.metadata = Some(value),
+                key => dialect.read_field(key, value, fields),
             }
         }
         cursor.end()?;
@@ -104,7 +82,7 @@ impl<'a> ParsedRequest<'a> {
     }
 
     fn read_list(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Malformed> {
-        // The last of several lists counts, as it does for most parsers.
+        // The last of several lists counts, as in most parsers.
         self.messages.clear();
         let is_list = cursor.peek() == b'[';
         let start = cursor.at;
@@ -130,60 +108,60 @@ impl<'a> ParsedRequest<'a> {
     ) -> Result<(), Malformed> {
         cursor.peek();
         let start = cursor.at;
-        let head = conversation_hash::message(cursor, scratch)?;
+        let Head { role, kind, hash } = conversation_hash::message(cursor, scratch)?;
         let before = self.messages.last().map(|message| message.hash).unwrap_or_default();
-        let hash = conversation_hash::extend(before, head.hash);
-        let span = start..cursor.at;
-        let conversation_hash::Head { role, is_reference, .. } = head;
-        self.messages.push(Message { span, role, is_reference, hash });
+        self.messages.push(Message {
+            span: start..cursor.at,
+            role: role.map_or(Role::Other, |role| self.dialect.role(role, kind)),
+            is_reference: self.dialect.is_reference(kind),
+            hash: conversation_hash::extend(before, hash),
+        });
         Ok(())
     }
 
-    /// The model that is asked for; empty if none is named.
+    /// Returns the requested model; empty if the request names none.
     pub fn model(&self) -> Cow<'a, str> {
-        self.model.and_then(Value::text).unwrap_or_default()
+        self.dialect.model(self.path, &self.fields)
     }
 
-    /// The conversation is kept by the provider, and the request holds only what is new in it.
+    /// Returns whether the provider stores the conversation and the request holds only its new messages.
     pub fn is_server_side_history(&self) -> bool {
         self.previous_response_id().is_some() || self.conversation_id().is_some()
     }
 
-    /// Some of the conversation is only named, and kept by the provider.
+    /// Returns whether the request refers to items that the provider stores.
     pub fn has_item_references(&self) -> bool {
         self.messages.iter().any(|message| message.is_reference)
     }
 
-    /// The id of the answer that a request goes on from, where the provider keeps the conversation.
+    /// Returns the response that the request continues, if the provider stores the conversation.
     pub fn previous_response_id(&self) -> Option<Cow<'a, str>> {
-        let of_thread = self.thread.and_then(|thread| thread.get("previous_message_id"));
-        self.previous.and_then(Value::text).or_else(|| of_thread.and_then(Value::text))
+        self.fields.previous_response_id.and_then(Value::text)
     }
 
-    /// The name under which the provider keeps the conversation.
+    /// Returns the identifier of a conversation that the provider stores.
     pub fn conversation_id(&self) -> Option<Cow<'a, str>> {
-        let conversation = self.conversation?;
-        conversation.text().or_else(|| conversation.get("id").and_then(Value::text))
+        self.fields.conversation_id.and_then(Value::text)
     }
 
-    /// The provider keeps the answer, so that the next request may hold only what is new.
+    /// Returns whether the provider stores the response, so that the next request may hold only new messages.
     pub fn provider_stores_response(&self) -> bool {
-        let by_default = self.dialect.keeps_answers && !self.is_unkept;
-        by_default || self.thread.is_some() || self.is_server_side_history()
+        let is_enabled = self.fields.store.unwrap_or_else(|| self.dialect.stores_responses());
+        is_enabled || self.is_server_side_history()
     }
 
-    /// The links of all messages, for comparing with the next request.
+    /// Returns the hashes of all messages, for a comparison with the next request.
     pub fn hashes(&self) -> Vec<MessageHash> {
         self.messages.iter().map(|message| message.hash).collect()
     }
 
-    /// What the agent was asked to do: the first text of a person.
+    /// Returns the task of the agent: the first text of a person.
     pub fn task(&self) -> Option<Cow<'a, str>> {
         let mut parts = Vec::new();
         for message in self.messages.iter().filter(|message| message.role == Role::User) {
             self.read(message, &mut parts);
             for part in parts.drain(..) {
-                if let Part::Said(text) = part {
+                if let Part::UserText(text) = part {
                     return Some(text);
                 }
             }
@@ -191,8 +169,12 @@ impl<'a> ParsedRequest<'a> {
         None
     }
 
-    /// What a message says, in order.
+    /// Appends the parts of a message.
     pub(crate) fn read(&self, message: &Message, parts: &mut Vec<Part<'a>>) {
-        (self.dialect.read)(Value::at(self.body, &message.span), parts);
+        self.dialect.read(self.value_of(message), parts);
+    }
+
+    pub(crate) fn value_of(&self, message: &Message) -> Value<'a> {
+        Value::at(self.body, &message.span)
     }
 }

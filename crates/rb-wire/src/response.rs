@@ -89,17 +89,30 @@ pub struct ProviderError {
 
 /// An answer in the making: the words in which dialects tell what they see.
 #[derive(Debug, Default)]
-pub(crate) struct ResponseBuilder {
+pub struct ResponseBuilder {
     pub(crate) response: Response,
+    /// The last text was reasoning; only used by dialects that stream both without a start of their own.
+    is_reasoning: bool,
 }
 
 impl ResponseBuilder {
-    /// Takes the id and the model of an object that has them.
+    /// Sets id and model from the fields of an object.
     pub(crate) fn set_identity(&mut self, object: Value<'_>) {
-        for (name, kept) in [("id", &mut self.response.id), ("model", &mut self.response.model)] {
-            if kept.is_empty() {
-                *kept = object.text_of(name).into_owned();
-            }
+        self.set_id(&object.text_of("id"));
+        self.set_model(&object.text_of("model"));
+    }
+
+    /// Sets the id, unless it is known.
+    pub(crate) fn set_id(&mut self, id: &str) {
+        if self.response.id.is_empty() {
+            id.clone_into(&mut self.response.id);
+        }
+    }
+
+    /// Sets the model, unless it is known.
+    pub(crate) fn set_model(&mut self, model: &str) {
+        if self.response.model.is_empty() {
+            model.clone_into(&mut self.response.model);
         }
     }
 
@@ -114,6 +127,15 @@ impl ResponseBuilder {
             self.append_text("\n\n");
         }
         self.append_text(text);
+    }
+
+    /// Appends a text, apart from the previous one if only one of them is reasoning.
+    pub(crate) fn append_marked_text(&mut self, text: &str, is_reasoning: bool) {
+        if std::mem::replace(&mut self.is_reasoning, is_reasoning) == is_reasoning {
+            self.append_text(text);
+        } else {
+            self.start_text(text);
+        }
     }
 
     /// A part that has a name.

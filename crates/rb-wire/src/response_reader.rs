@@ -14,7 +14,7 @@ pub const MAX_BODY_BYTES: usize = 32 << 20;
 /// Incremental reader of one response.
 #[derive(Debug)]
 pub struct ResponseReader {
-    dialect: &'static Dialect,
+    dialect: &'static dyn Dialect,
     encoding: ResponseEncoding,
     builder: ResponseBuilder,
 }
@@ -29,7 +29,7 @@ enum ResponseEncoding {
 
 impl ResponseReader {
     /// Creates a reader for an event stream.
-    pub fn stream(dialect: &'static Dialect) -> Self {
+    pub fn stream(dialect: &'static dyn Dialect) -> Self {
         Self {
             dialect,
             encoding: ResponseEncoding::Stream(Framer::default()),
@@ -38,7 +38,7 @@ impl ResponseReader {
     }
 
     /// Creates a reader for a response that is one JSON body.
-    pub fn body(dialect: &'static Dialect) -> Self {
+    pub fn body(dialect: &'static dyn Dialect) -> Self {
         Self {
             dialect,
             encoding: ResponseEncoding::Body(Vec::new()),
@@ -75,7 +75,7 @@ impl ResponseReader {
             }
             ResponseEncoding::Body(body) => {
                 if let Some(value) = Value::parse(&body) {
-                    (dialect.on_body)(builder, value);
+                    dialect.on_body(builder, value);
                 }
             }
             ResponseEncoding::TooLong => {}
@@ -85,18 +85,18 @@ impl ResponseReader {
 }
 
 /// Reads a response body that is complete.
-pub fn read_body(dialect: &'static Dialect, body: &[u8]) -> Response {
+pub fn read_body(dialect: &'static dyn Dialect, body: &[u8]) -> Response {
     let mut builder = ResponseBuilder::default();
     if let Some(value) = Value::parse(body) {
-        (dialect.on_body)(&mut builder, value);
+        dialect.on_body(&mut builder, value);
     }
     builder.response
 }
 
-fn take(dialect: &Dialect, builder: &mut ResponseBuilder, event: Event<'_>) {
+fn take(dialect: &dyn Dialect, builder: &mut ResponseBuilder, event: Event<'_>) {
     // `[DONE]` and other data that is not an object has no content.
     if let Some(value) = Value::parse(event.data).filter(|value| value.is_object()) {
-        (dialect.on_event)(builder, value);
+        dialect.on_event(builder, value);
     }
 }
 

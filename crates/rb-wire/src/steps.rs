@@ -228,8 +228,8 @@ pub fn marks_of_last_responses(request: &ParsedRequest<'_>, count_max: usize) ->
         for part in parts.drain(..) {
             match part {
                 Part::Call { id, .. } | Part::Result { id, .. } => calls.push(id),
-                Part::Thought(text) => texts.push(text),
-                Part::Said(_) | Part::Reference(_) => {}
+                Part::ModelText(text) => texts.push(text),
+                Part::UserText(_) | Part::Reference(_) => {}
             }
         }
         found.extend(marks(calls.iter().map(AsRef::as_ref), &joined(texts)));
@@ -336,9 +336,9 @@ impl<'a> Turn<'a> {
 
     fn take(&mut self, part: Part<'a>, steps: &mut Vec<FinishedStep<'a>>) {
         match part {
-            Part::Said(text) if self.is_text_result(&text) => {}
-            Part::Said(text) => self.said_since.push(text),
-            Part::Thought(text) => {
+            Part::UserText(text) if self.is_text_result(&text) => {}
+            Part::UserText(text) => self.said_since.push(text),
+            Part::ModelText(text) => {
                 self.begin_another_if_over(steps);
                 self.thoughts.push(text);
             }
@@ -360,24 +360,35 @@ impl<'a> Turn<'a> {
                     self.thoughts.push(Cow::Borrowed(&reply.thought));
                 }
             }
-            Part::Result { id, text, is_error } => {
+            Part::Result { id, tool, text, is_error } => {
                 let answer = Some((text, is_error));
-                let waiting = |call: &&mut Call<'a>| call.answer.is_none() && call.id == id;
-                if let Some(call) = self.calls.iter_mut().find(waiting) {
+                if let Some(call) = self.waiting_call(&id, &tool) {
                     call.answer = answer;
                 } else {
-                    let call = self.recalled(id);
+                    let call = self.recalled(id, tool);
                     self.calls.push(Call { answer, ..call });
                 }
             }
         }
     }
 
+    /// Returns the call without a result that has this id. Where the result names its tool, one of the two may lack the
+    /// id, and the first call of the tool matches.
+    fn waiting_call(&mut self, id: &str, tool: &str) -> Option<&mut Call<'a>> {
+        let waiting = || self.calls.iter().enumerate().filter(|(_, call)| call.answer.is_none());
+        let is_named = |call: &Call<'a>| !tool.is_empty() && call.tool == tool;
+        let lacks_id = |call: &Call<'a>| id.is_empty() || call.id.is_empty();
+        let at = waiting()
+            .find(|(_, call)| call.id == id && (tool.is_empty() || !id.is_empty()))
+            .or_else(|| waiting().find(|(_, call)| is_named(call) && lacks_id(call)))
+            .map(|(at, _)| at)?;
+        self.calls.get_mut(at)
+    }
+
     /// A call that is not in the request. Of one that was made before we looked, what came of it is still worth knowing.
-    fn recalled(&self, id: Cow<'a, str>) -> Call<'a> {
+    fn recalled(&self, id: Cow<'a, str>, tool: Cow<'a, str>) -> Call<'a> {
         let none = || Cow::Borrowed("");
-        let unknown =
-            Call { id, thought: none(), tool: none(), input: RunInput::None, answer: None };
+        let unknown = Call { id, thought: none(), tool, input: RunInput::None, answer: None };
         let Some(reply) = self.reply else { return unknown };
         let Some(at) = reply.calls.iter().position(|call| call.id == unknown.id) else {
             return unknown;

@@ -5,11 +5,16 @@ use axum::http::HeaderMap;
 use axum::http::header::HOST;
 use axum::response::Response;
 use maud::html;
+use rb_wire::providers::PROVIDERS;
 
 use crate::DashboardState;
 use crate::navigation;
 use crate::visitor::Visitor;
 use rb_view::text::EscapedText;
+
+/// Description of the gateway.
+const GATEWAY: &str =
+    "Model calls pass through this server. Keys of the provider are passed on and not stored.";
 
 pub(crate) async fn page(
     State(dashboard): State<DashboardState>,
@@ -19,17 +24,12 @@ pub(crate) async fn page(
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = host.map_or_else(|| dashboard.listen.to_string(), str::to_owned);
     let here = dashboard.public_url.clone().unwrap_or_else(|| format!("http://{host}"));
-    let doors = [
-        (
-            "Claude Code, through the gateway",
-            "Every model call passes through here; nothing else changes.",
-            format!("export ANTHROPIC_BASE_URL={here}/anthropic\nclaude"),
-        ),
-        (
-            "Anything that speaks OpenAI's API",
-            "Keep your own key of the provider; it is passed on and never kept.",
-            format!("export OPENAI_BASE_URL={here}/openai/v1"),
-        ),
+    let gateway = PROVIDERS.iter().map(|provider| {
+        let title = format!("{}, through the gateway", provider.clients);
+        let line = format!("export {}={here}{}", provider.base_url_env[0], provider.client_path());
+        (title, GATEWAY, line)
+    });
+    let others = [
         (
             "The Python SDK",
             "The middleware inside the agent's process talks to this server.",
@@ -61,12 +61,13 @@ pub(crate) async fn page(
             "Without any server: a page of a transcript or a folder of them.",
             "rb report ~/.claude/projects/ -o report.html".to_owned(),
         ),
-    ];
+    ]
+    .map(|(title, about, lines)| (title.to_owned(), about, lines));
     let body = html! {
         h1 { "Quickstart" }
         p.lead { "Several doors, one engine. Choose the one that is nearest to your agent; its runs appear under " a href="/" { "Runs" } "." }
-        @for (what, why, lines) in &doors {
-            section { h2 { (what) } p.soft { (why) } pre tabindex="0" role="group" aria-label=(what) { (EscapedText(lines, 2_000)) } }
+        @for (what, why, lines) in gateway.chain(others) {
+            section { h2 { (what) } p.soft { (why) } pre tabindex="0" role="group" aria-label=(what) { (EscapedText(&lines, 2_000)) } }
         }
         section { h2 { "Further" } p { "Every route is described at " a href="/docs" { "/docs" } ". A key is needed where one exists; "
             @if visitor.caller.is_operator() { a href="/ui/keys" { "Keys" } " makes one." } @else { "the operator makes one." } } }

@@ -334,7 +334,7 @@ mod tests {
 
     fn steps_of(conversation: &mut Conversation, body: &str) -> (Continuity, usize) {
         let dialect = rb_wire::dialects::by_id("anthropic").unwrap();
-        let chat = ParsedRequest::parse(dialect, body.as_bytes()).unwrap();
+        let chat = ParsedRequest::parse(dialect, "/v1/messages", body.as_bytes()).unwrap();
         let continuity = conversation.continuity(&chat);
         let mut carry = PendingTurn::default();
         let count = conversation.take(&chat, continuity, &mut carry).steps.len();
@@ -411,7 +411,7 @@ mod tests {
                 }
                 let now = request(now);
                 let dialect = rb_wire::dialects::by_id("anthropic").unwrap();
-                let chat = ParsedRequest::parse(dialect, now.as_bytes()).unwrap();
+                let chat = ParsedRequest::parse(dialect, "/v1/messages", now.as_bytes()).unwrap();
                 assert_eq!(conversation.place(&chat, is_of_harness), expected, "{before:?} {now}");
             }
         }

@@ -95,7 +95,7 @@ impl Stage {
             }
         });
         let mut raw = RawConfig { listen: "127.0.0.1:0".to_owned(), ..RawConfig::default() };
-        raw.gateway.anthropic = upstream;
+        raw.gateway.base_urls.set("anthropic", &upstream);
         let store = rb_store::open("sqlite::memory:").await?;
         let app = App::new(raw.check()?, Arc::clone(&store)).await?;
         let (url, listener) = loopback().await?;

@@ -1,30 +1,140 @@
-//! Anthropic Messages: content blocks, with the answers of tools inside the user's messages.
+//! Anthropic Messages: content blocks, with tool results inside the messages of the user.
 
-use super::{Dialect, Part, input, push_model_text, push_user_text, tool_result};
+use super::fragment::{append_after, append_block, insert_field, text_block};
+use super::{
+    Dialect, Part, Position, RequestFields, SystemPrompt, common_role, input, push_model_text,
+    push_user_text, tool_result,
+};
+use crate::body_edits::BodyEdits;
 use crate::channel::Channel;
+use crate::conversation_hash::Role;
 use crate::json::{Value, quoted, str_bytes, text};
 use crate::model::TokenUsage;
 use crate::response::{ProviderError, ResponseBuilder};
 
-/// The event that tells a silent client that the stream is alive.
-pub const PING: &[u8] = b"event: ping\ndata: {\"type\": \"ping\"}\n\n";
+/// Event that the provider sends on an idle stream.
+const PING: &[u8] = b"event: ping\ndata: {\"type\": \"ping\"}\n\n";
 
-pub(super) const DIALECT: Dialect = Dialect {
-    id: "anthropic",
-    summary: "Anthropic Messages, as Claude Code and the Anthropic SDKs speak it.",
-    path: "/v1/messages",
-    channels: &[Channel::SystemMessage, Channel::TextBlock],
-    messages_field: "messages",
-    system: Some("system"),
-    keeps_answers: false,
-    has_threads: true,
-    read,
-    on_event,
-    on_body,
-    error_kind,
-    error_body,
-    error_event,
-};
+/// Maximum number of cache markers in a request.
+const MAX_CACHE_MARKERS: usize = 4;
+
+/// The dialect.
+#[derive(Debug)]
+pub(crate) struct Anthropic;
+
+impl Dialect for Anthropic {
+    fn id(&self) -> &'static str {
+        "anthropic"
+    }
+
+    fn summary(&self) -> &'static str {
+        "Anthropic Messages, the protocol of Claude Code and the Anthropic SDKs."
+    }
+
+    fn matches(&self, path: &str) -> bool {
+        path.ends_with("/v1/messages")
+    }
+
+    fn channels(&self) -> &'static [Channel] {
+        &[Channel::SystemMessage, Channel::TextBlock]
+    }
+
+    fn messages_field(&self) -> &'static str {
+        "messages"
+    }
+
+    fn read_field<'a>(&self, name: &[u8], value: Value<'a>, fields: &mut RequestFields<'a>) {
+        match name {
+            b"system" => fields.system = Some(value),
+            b"thread" => {
+                fields.store = Some(true);
+                fields.previous_response_id = value.get("previous_message_id");
+            }
+            _ => {}
+        }
+    }
+
+    fn role(&self, role: &[u8], _kind: &[u8]) -> Role {
+        common_role(role)
+    }
+
+    fn read<'a>(&self, message: Value<'a>, parts: &mut Vec<Part<'a>>) {
+        read(message, parts);
+    }
+
+    fn accepts(&self, channel: Channel, position: &Position<'_>) -> bool {
+        let is_user = position.role == Role::User;
+        match channel {
+            Channel::TextBlock => {
+                is_user
+                    && matches!(position.next, None | Some(Role::Assistant | Role::System))
+                    && position
+                        .message
+                        .get("content")
+                        .is_some_and(|content| content.is_string() || content.is_list())
+            }
+            Channel::SystemMessage => {
+                is_user && matches!(position.next, None | Some(Role::Assistant))
+            }
+            Channel::DeveloperMessage | Channel::UserMessage => false,
+        }
+    }
+
+    fn inject(
+        &self,
+        channel: Channel,
+        position: &Position<'_>,
+        text: &str,
+        edits: &mut BodyEdits<'_>,
+    ) {
+        if channel == Channel::TextBlock {
+            if let Some(content) = position.message.get("content") {
+                append_block(content, &text_block(text), edits);
+            }
+            return;
+        }
+        let message = format!(r#"{{"role":"system","content":{}}}"#, quoted(text));
+        append_after(position.message, &message, edits);
+    }
+
+    /// A base that is a string becomes a block with a cache marker, so that it stays cached while the next block changes.
+    /// A base that is a list already has the markers that the client wants; it only gets the block.
+    fn inject_system(&self, prompt: &SystemPrompt<'_>, text: &str, edits: &mut BodyEdits<'_>) {
+        let block = text_block(text);
+        match prompt.field {
+            None => insert_field(prompt.body, "system", &format!("[{block}]"), edits),
+            Some(base) if base.is_null() || base.bytes() == b"\"\"" => {
+                edits.replace(base.span(), format!("[{block}]"));
+            }
+            Some(base) if base.is_string() => {
+                let markers = memchr::memmem::find_iter(prompt.body, br#""cache_control""#).count();
+                let has_room = markers < MAX_CACHE_MARKERS;
+                let marker = if has_room { r#","cache_control":{"type":"ephemeral"}"# } else { "" };
+                edits.insert(base.span().start, r#"[{"type":"text","text":"#);
+                edits.insert(base.span().end, format!("{marker}}},{block}]"));
+            }
+            Some(base) if base.is_list() => append_block(base, &block, edits),
+            Some(_) => {}
+        }
+    }
+
+    fn on_event(&self, builder: &mut ResponseBuilder, event: Value<'_>) {
+        on_event(builder, event);
+    }
+
+    fn on_body(&self, builder: &mut ResponseBuilder, body: Value<'_>) {
+        on_body(builder, body);
+    }
+
+    fn keep_alive(&self) -> Option<&'static [u8]> {
+        Some(PING)
+    }
+
+    fn error_body(&self, status: u16, message: &str) -> String {
+        let (kind, message) = (quoted(error_kind(status)), quoted(message));
+        format!(r#"{{"type":"error","error":{{"type":{kind},"message":{message}}}}}"#)
+    }
+}
 
 fn read<'a>(message: Value<'a>, parts: &mut Vec<Part<'a>>) {
     let [role, content] = message.fields(["role", "content"]);
@@ -47,7 +157,7 @@ fn read_user<'a>(block: Value<'a>, parts: &mut Vec<Part<'a>>) {
         block.fields(["type", "text", "tool_use_id", "content", "is_error"]);
     match str_bytes(kind) {
         b"text" => push_user_text(text(said), parts),
-        b"tool_result" => parts.push(answer(id, content, is_error)),
+        b"tool_result" => parts.push(result(id, content, is_error)),
         _ => {}
     }
 }
@@ -63,20 +173,20 @@ fn read_assistant<'a>(block: Value<'a>, parts: &mut Vec<Part<'a>>) {
         }
         kind if kind.ends_with(b"_tool_result") => {
             let [id, content, is_error] = block.fields(["tool_use_id", "content", "is_error"]);
-            parts.push(answer(id, content, is_error));
+            parts.push(result(id, content, is_error));
         }
         _ => {}
     }
 }
 
-fn answer<'a>(
+fn result<'a>(
     id: Option<Value<'a>>,
     content: Option<Value<'a>>,
     is_error: Option<Value<'a>>,
 ) -> Part<'a> {
-    let (answer, failed) = tool_result::text(content);
+    let (output, failed) = tool_result::text(content);
     let is_error = failed || is_error.is_some_and(Value::is_true);
-    Part::Result { id: text(id), text: answer, is_error }
+    Part::Result { id: text(id), tool: "".into(), text: output, is_error }
 }
 
 fn on_event(builder: &mut ResponseBuilder, event: Value<'_>) {
@@ -118,7 +228,7 @@ fn start_block(builder: &mut ResponseBuilder, slot: u64, block: Value<'_>) {
         b"thinking" => builder.start_text(&block.text_of("thinking")),
         b"tool_use" | b"server_tool_use" | b"mcp_tool_use" => {
             builder.start_tool_call(slot, &block.text_of("id"), &block.text_of("name"), true);
-            // The input of a streamed call comes in pieces behind an empty object.
+            // The arguments of a streamed call arrive in pieces after an empty object.
             let whole = block.get("input").map(Value::bytes).filter(|json| *json != b"{}");
             builder.append_arguments(slot, &String::from_utf8_lossy(whole.unwrap_or_default()));
         }
@@ -140,7 +250,7 @@ fn on_body(builder: &mut ResponseBuilder, body: Value<'_>) {
     builder.response.is_complete = builder.response.stop.is_some();
 }
 
-/// Counts are totals so far: a later one takes the place of an earlier one, and one that is absent changes nothing.
+/// Reads the token counts. They are totals so far: a later count replaces an earlier one.
 fn read_usage(builder: &mut ResponseBuilder, usage: Option<Value<'_>>) {
     let Some(usage) = usage.filter(|usage| usage.is_object()) else { return };
     let known = builder.response.usage.get_or_insert_with(TokenUsage::default);
@@ -176,13 +286,4 @@ fn error_kind(status: u16) -> &'static str {
         500..=599 => "api_error",
         _ => "invalid_request_error",
     }
-}
-
-fn error_body(kind: &str, message: &str) -> String {
-    let (kind, message) = (quoted(kind), quoted(message));
-    format!(r#"{{"type":"error","error":{{"type":{kind},"message":{message}}}}}"#)
-}
-
-fn error_event(kind: &str, message: &str) -> String {
-    format!("event: error\ndata: {}\n\n", error_body(kind, message))
 }

@@ -1,125 +1,241 @@
-//! The protocols that models are spoken to in: one file each, one row each in `DIALECTS`.
+//! Provider protocols: one file each, one row each in `DIALECTS`.
 //!
-//! A dialect knows what the messages of a request say, what an answer tells as it passes, and in which shape the
-//! provider reports an error. It never rewrites anything. Fields, blocks, items and events that it does not know are
-//! passed over.
+//! A dialect reads the messages of a request and the events of a response, inserts text into a request, and formats
+//! errors as the provider does. Unknown fields, blocks, items and events are ignored.
 
 /// Anthropic Messages.
-pub mod anthropic;
-/// OpenAI Chat Completions, spoken by most other servers too.
-pub mod openai_chat;
+mod anthropic;
+/// Gemini `generateContent`.
+mod gemini;
+/// OpenAI Chat Completions, also the protocol of most other servers.
+mod openai_chat;
 /// OpenAI Responses.
-pub mod openai_responses;
+mod openai_responses;
 
+/// JSON fragments that several dialects insert.
+mod fragment;
 pub(crate) mod tool_result;
 mod user_text;
 
-use std::borrow::Cow;
+pub(crate) use self::anthropic::Anthropic;
+pub(crate) use self::gemini::Gemini;
+pub(crate) use self::openai_chat::OpenAiChat;
+pub(crate) use self::openai_responses::OpenAiResponses;
 
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::body_edits::BodyEdits;
 use crate::channel::Channel;
-use crate::json::Value;
+use crate::conversation_hash::Role;
+use crate::json::{self, Value};
 use crate::model::RunInput;
 use crate::response::ResponseBuilder;
 
-/// One row of the table.
-#[derive(Debug)]
-pub struct Dialect {
-    /// Stable name: stored, shown and configured by this.
-    pub id: &'static str,
-    /// One sentence for people.
-    pub summary: &'static str,
-    /// How the path of a request in this dialect ends.
-    pub path: &'static str,
-    /// Where guidance may stand at the tail of a conversation, best first.
-    pub channels: &'static [Channel],
-    /// The field that holds the messages.
-    pub(crate) messages_field: &'static str,
-    /// The field that holds the system prompt; `None` where it is a message.
-    pub(crate) system: Option<&'static str>,
-    /// The provider keeps answers unless it is told not to, and requests may go on from them.
-    pub(crate) keeps_answers: bool,
-    /// The provider keeps a conversation that asks for it, as a thread.
-    pub(crate) has_threads: bool,
-    /// What a message says.
-    pub(crate) read: for<'a> fn(Value<'a>, &mut Vec<Part<'a>>),
-    /// What an event of a streamed answer tells.
-    pub(crate) on_event: fn(&mut ResponseBuilder, Value<'_>),
-    /// What a whole answer tells.
-    pub(crate) on_body: fn(&mut ResponseBuilder, Value<'_>),
-    /// The name of an error with that status.
-    pub(crate) error_kind: fn(u16) -> &'static str,
-    /// An error as a body.
-    pub(crate) error_body: fn(&str, &str) -> String,
-    /// An error as the last event of a stream that has begun.
-    pub(crate) error_event: fn(&str, &str) -> String,
+/// A provider protocol.
+pub trait Dialect: fmt::Debug + Sync {
+    /// Stable identifier: stored, displayed and used in configuration.
+    fn id(&self) -> &'static str;
+
+    /// One sentence for documentation.
+    fn summary(&self) -> &'static str;
+
+    /// Returns whether a request to this path, without its query, is a conversation in this dialect.
+    fn matches(&self, path: &str) -> bool;
+
+    /// Channels for an injection at the tail of a conversation, best first.
+    fn channels(&self) -> &'static [Channel];
+
+    /// Name of the field with the messages.
+    fn messages_field(&self) -> &'static str;
+
+    /// Reads a field of the request that only this dialect has.
+    fn read_field<'a>(&self, name: &[u8], value: Value<'a>, fields: &mut RequestFields<'a>);
+
+    /// Returns the requested model.
+    fn model<'a>(&self, path: &'a str, fields: &RequestFields<'a>) -> Cow<'a, str> {
+        let _ = path;
+        json::text(fields.model)
+    }
+
+    /// Returns whether the provider stores responses unless a request disables that.
+    fn stores_responses(&self) -> bool {
+        false
+    }
+
+    /// Returns the role of a message, by its `role` and its `type`.
+    fn role(&self, role: &[u8], kind: &[u8]) -> Role;
+
+    /// Returns whether a message of this `type` only names an item that the provider stores.
+    fn is_reference(&self, kind: &[u8]) -> bool {
+        let _ = kind;
+        false
+    }
+
+    /// Appends the parts of a message.
+    fn read<'a>(&self, message: Value<'a>, parts: &mut Vec<Part<'a>>);
+
+    /// Returns whether an injection may go to this position in this form.
+    fn accepts(&self, channel: Channel, position: &Position<'_>) -> bool;
+
+    /// Inserts a text at a position that was accepted.
+    fn inject(
+        &self,
+        channel: Channel,
+        position: &Position<'_>,
+        text: &str,
+        edits: &mut BodyEdits<'_>,
+    );
+
+    /// Adds a text to the system prompt.
+    fn inject_system(&self, prompt: &SystemPrompt<'_>, text: &str, edits: &mut BodyEdits<'_>);
+
+    /// Requests another model; `target` is path and query of the request. Does nothing if the request names no model.
+    fn set_model(
+        &self,
+        current: Option<Value<'_>>,
+        name: &str,
+        target: &mut String,
+        edits: &mut BodyEdits<'_>,
+    ) {
+        let _ = target;
+        if let Some(value) = current.filter(|value| value.is_string()) {
+            edits.replace(value.span(), json::quoted(name));
+        }
+    }
+
+    /// Reads an event of a streamed response.
+    fn on_event(&self, builder: &mut ResponseBuilder, event: Value<'_>);
+
+    /// Reads a response that is one JSON body.
+    fn on_body(&self, builder: &mut ResponseBuilder, body: Value<'_>);
+
+    /// Event that keeps an idle stream open, if the protocol has one.
+    fn keep_alive(&self) -> Option<&'static [u8]> {
+        None
+    }
+
+    /// Formats an error as the provider does, for a response with this status.
+    fn error_body(&self, status: u16, message: &str) -> String;
 }
 
-/// Every protocol.
-pub static DIALECTS: [Dialect; 3] =
-    [anthropic::DIALECT, openai_chat::DIALECT, openai_responses::DIALECT];
+/// Every dialect.
+pub static DIALECTS: [&dyn Dialect; 4] = [&Anthropic, &OpenAiChat, &OpenAiResponses, &Gemini];
 
-/// The dialect of that name.
-pub fn by_id(id: &str) -> Option<&'static Dialect> {
-    DIALECTS.iter().find(|dialect| dialect.id == id)
+/// Returns the dialect with this identifier.
+pub fn by_id(id: &str) -> Option<&'static dyn Dialect> {
+    DIALECTS.into_iter().find(|dialect| dialect.id() == id)
 }
 
-/// The dialect of a request to that path; its query does not matter.
-pub fn by_path(path: &str) -> Option<&'static Dialect> {
+/// Returns the dialect of a request to this path; the query is ignored.
+pub fn by_path(path: &str) -> Option<&'static dyn Dialect> {
     let path = path.split('?').next().unwrap_or_default();
-    DIALECTS.iter().find(|dialect| path.ends_with(dialect.path))
+    DIALECTS.into_iter().find(|dialect| dialect.matches(path))
 }
 
-impl Dialect {
-    /// An error in the provider's own shape, for an answer with that status.
-    pub fn error_body(&self, status: u16, message: &str) -> String {
-        (self.error_body)((self.error_kind)(status), message)
-    }
-
-    /// The same as the end of a stream that has begun with status 200.
-    pub fn error_event(&self, status: u16, message: &str) -> String {
-        (self.error_event)((self.error_kind)(status), message)
-    }
+/// Fields of a request outside its messages.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RequestFields<'a> {
+    pub(crate) model: Option<Value<'a>>,
+    /// System prompt, if it is not a message.
+    pub(crate) system: Option<Value<'a>>,
+    /// Response that the request continues, if the provider stores the conversation.
+    pub(crate) previous_response_id: Option<Value<'a>>,
+    /// Identifier of a conversation that the provider stores.
+    pub(crate) conversation_id: Option<Value<'a>>,
+    /// The request enables or disables storage of the response.
+    pub(crate) store: Option<bool>,
+    pub(crate) cache_key: Option<Value<'a>>,
+    pub(crate) metadata: Option<Value<'a>>,
 }
 
-/// Something that a message says.
+/// Place of an injection: directly behind a message.
+#[derive(Debug, Clone, Copy)]
+pub struct Position<'a> {
+    pub(crate) message: Value<'a>,
+    pub(crate) role: Role,
+    /// Role of the next message.
+    pub(crate) next: Option<Role>,
+    /// The message is the value of the messages field, which is not a list.
+    pub(crate) is_only_value: bool,
+}
+
+/// System prompt of a request, with everything that is needed to add one.
+#[derive(Debug, Clone, Copy)]
+pub struct SystemPrompt<'a> {
+    pub(crate) body: &'a [u8],
+    /// Field with the prompt, if it is not a message.
+    pub(crate) field: Option<Value<'a>>,
+    pub(crate) messages: Option<Value<'a>>,
+    pub(crate) first_message: Option<(Role, Value<'a>)>,
+}
+
+/// One part of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Part<'a> {
-    /// A person speaks: no tool, no harness, not us.
-    Said(Cow<'a, str>),
-    /// The model speaks or reasons where it can be seen.
-    Thought(Cow<'a, str>),
-    /// The model asks for a tool.
-    Call { id: Cow<'a, str>, tool: Cow<'a, str>, input: RunInput<'a> },
-    /// Something that the model said, as the provider keeps it: its name alone.
+pub enum Part<'a> {
+    /// Text of a person, without text of tools, of the harness or of an injection.
+    UserText(Cow<'a, str>),
+    /// Text or visible reasoning of the model.
+    ModelText(Cow<'a, str>),
+    /// Tool call.
+    Call {
+        /// Identifier that the result repeats; may be empty.
+        id: Cow<'a, str>,
+        /// Name of the tool.
+        tool: Cow<'a, str>,
+        /// Arguments.
+        input: RunInput<'a>,
+    },
+    /// Identifier of an item that the provider stores.
     Reference(Cow<'a, str>),
-    /// The tool answers.
-    Result { id: Cow<'a, str>, text: Cow<'a, str>, is_error: bool },
+    /// Result of a tool call.
+    Result {
+        /// Identifier of the call; may be empty.
+        id: Cow<'a, str>,
+        /// Name of the tool; empty if the result has none.
+        tool: Cow<'a, str>,
+        /// Output of the tool.
+        text: Cow<'a, str>,
+        /// The call failed.
+        is_error: bool,
+    },
 }
 
-/// Adds a text of the user's side, if a person wrote any of it.
+/// Appends a text of the user side, if a person wrote any of it.
 fn push_user_text<'a>(text: Cow<'a, str>, parts: &mut Vec<Part<'a>>) {
     let text = match text {
         Cow::Borrowed(text) => Cow::Borrowed(user_text::strip_harness_text(text)),
         Cow::Owned(text) => Cow::Owned(user_text::strip_harness_text(&text).to_owned()),
     };
     if !text.is_empty() {
-        parts.push(Part::Said(text));
+        parts.push(Part::UserText(text));
     }
 }
 
-/// Adds a text of the model, if there is any.
+/// Appends a text of the model, unless it is blank.
 fn push_model_text<'a>(text: Cow<'a, str>, parts: &mut Vec<Part<'a>>) {
     if !text.trim().is_empty() {
-        parts.push(Part::Thought(text));
+        parts.push(Part::ModelText(text));
     }
 }
 
-/// An argument as it came.
+/// Returns the arguments of a call.
 fn input(value: Option<Value<'_>>) -> RunInput<'_> {
     match value {
         Some(value) if value.is_string() => RunInput::Text(value.text().unwrap_or_default()),
         Some(value) if !value.is_null() => RunInput::Structured(value.json()),
         Some(_) | None => RunInput::None,
+    }
+}
+
+/// Returns the role of a message in the dialects of OpenAI and Anthropic.
+fn common_role(role: &[u8]) -> Role {
+    match role {
+        b"user" => Role::User,
+        b"assistant" => Role::Assistant,
+        b"system" | b"developer" => Role::System,
+        b"tool" | b"function" => Role::Tool,
+        _ => Role::Other,
     }
 }
 
@@ -130,17 +246,17 @@ mod tests {
     #[test]
     fn every_row_is_complete() {
         for (at, dialect) in DIALECTS.iter().enumerate() {
-            let id = dialect.id;
+            let id = dialect.id();
             assert!(id.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{id}");
-            assert!(dialect.summary.ends_with('.'), "{id}");
-            assert!(!dialect.channels.is_empty(), "{id}");
-            assert!(DIALECTS[at + 1..].iter().all(|other| other.id != id), "{id} twice");
-            assert!(by_id(id).is_some_and(|found| std::ptr::eq(found, dialect)));
+            assert!(dialect.summary().ends_with('.'), "{id}");
+            assert!(!dialect.channels().is_empty(), "{id}");
+            assert!(DIALECTS[at + 1..].iter().all(|other| other.id() != id), "{id} twice");
+            assert_eq!(by_id(id).map(Dialect::id), Some(id));
         }
     }
 
     #[test]
-    fn a_path_tells_the_dialect() {
+    fn the_path_determines_the_dialect() {
         let cases = [
             ("/anthropic/v1/messages?beta=true", Some("anthropic")),
             ("/v1/messages", Some("anthropic")),
@@ -149,9 +265,14 @@ mod tests {
             ("/up/local/v1/responses", Some("openai-responses")),
             ("/v1/responses/resp_1", None),
             ("/v1/models", None),
+            ("/gemini/v1beta/models/gemini-2.5-pro:generateContent", Some("gemini")),
+            ("/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse", Some("gemini")),
+            ("/v1beta/models/gemini-2.5-pro:countTokens", None),
+            ("/v1beta/models/gemini-2.5-pro", None),
+            ("/v1beta/openai/chat/completions", Some("openai-chat")),
         ];
         for (path, expected) in cases {
-            assert_eq!(by_path(path).map(|dialect| dialect.id), expected, "{path}");
+            assert_eq!(by_path(path).map(Dialect::id), expected, "{path}");
         }
     }
 
@@ -172,17 +293,8 @@ mod tests {
         {"error":{"message":"the budget of this run (\"r1\") is used up","type":"invalid_request_error","param":null,"code":null}}
         {"error":{"message":"the budget of this run (\"r1\") is used up","type":"rate_limit_error","param":null,"code":null}}
         {"error":{"message":"the budget of this run (\"r1\") is used up","type":"invalid_request_error","param":null,"code":null}}
-        "#);
-        let events: Vec<String> =
-            DIALECTS.iter().map(|dialect| dialect.error_event(529, "gone")).collect();
-        insta::assert_snapshot!(events.concat(), @r#"
-        event: error
-        data: {"type":"error","error":{"type":"overloaded_error","message":"gone"}}
-
-        data: {"error":{"message":"gone","type":"server_error","param":null,"code":null}}
-
-        event: response.failed
-        data: {"type":"response.failed","response":{"object":"response","status":"failed","error":{"code":"server_error","message":"gone"}}}
+        {"error":{"code":429,"message":"the budget of this run (\"r1\") is used up","status":"RESOURCE_EXHAUSTED"}}
+        {"error":{"code":400,"message":"the budget of this run (\"r1\") is used up","status":"INVALID_ARGUMENT"}}
         "#);
     }
 }

@@ -1,30 +1,117 @@
-//! OpenAI Chat Completions: a message each for the user, the model and every answer of a tool.
+//! OpenAI Chat Completions: one message each for the user, the model and every tool result.
 
 use std::borrow::Cow;
 
-use super::{Dialect, Part, input, push_model_text, push_user_text, tool_result};
+use super::fragment::{append_after, append_block, append_paragraph, text_block};
+use super::{
+    Dialect, Part, Position, RequestFields, SystemPrompt, common_role, input, push_model_text,
+    push_user_text, tool_result,
+};
+use crate::body_edits::BodyEdits;
 use crate::channel::Channel;
+use crate::conversation_hash::Role;
 use crate::json::{Value, quoted, str_bytes, text};
-use crate::model::RunInput;
-use crate::model::TokenUsage;
+use crate::model::{RunInput, TokenUsage};
 use crate::response::{ProviderError, ResponseBuilder};
 
-pub(super) const DIALECT: Dialect = Dialect {
-    id: "openai-chat",
-    summary: "OpenAI Chat Completions, which most other servers speak too.",
-    path: "/chat/completions",
-    channels: &[Channel::DeveloperMessage, Channel::SystemMessage, Channel::UserMessage],
-    messages_field: "messages",
-    system: None,
-    keeps_answers: false,
-    has_threads: false,
-    read,
-    on_event,
-    on_body,
-    error_kind,
-    error_body,
-    error_event,
-};
+/// The dialect.
+#[derive(Debug)]
+pub(crate) struct OpenAiChat;
+
+impl Dialect for OpenAiChat {
+    fn id(&self) -> &'static str {
+        "openai-chat"
+    }
+
+    fn summary(&self) -> &'static str {
+        "OpenAI Chat Completions, the protocol of most other servers."
+    }
+
+    fn matches(&self, path: &str) -> bool {
+        path.ends_with("/chat/completions")
+    }
+
+    fn channels(&self) -> &'static [Channel] {
+        &[Channel::DeveloperMessage, Channel::SystemMessage, Channel::UserMessage]
+    }
+
+    fn messages_field(&self) -> &'static str {
+        "messages"
+    }
+
+    fn read_field<'a>(&self, _name: &[u8], _value: Value<'a>, _fields: &mut RequestFields<'a>) {}
+
+    fn role(&self, role: &[u8], _kind: &[u8]) -> Role {
+        common_role(role)
+    }
+
+    fn read<'a>(&self, message: Value<'a>, parts: &mut Vec<Part<'a>>) {
+        read(message, parts);
+    }
+
+    fn accepts(&self, channel: Channel, position: &Position<'_>) -> bool {
+        accepts(channel, position)
+    }
+
+    fn inject(
+        &self,
+        channel: Channel,
+        position: &Position<'_>,
+        text: &str,
+        edits: &mut BodyEdits<'_>,
+    ) {
+        append_after(position.message, &message(channel_role(channel), text), edits);
+    }
+
+    fn inject_system(&self, prompt: &SystemPrompt<'_>, text: &str, edits: &mut BodyEdits<'_>) {
+        let Some(list) = prompt.messages.filter(|list| list.is_list()) else { return };
+        let system = prompt.first_message.filter(|(role, _)| *role == Role::System);
+        match system.and_then(|(_, first)| first.get("content")) {
+            Some(base) if base.is_string() => append_paragraph(base, text, edits),
+            Some(base) if base.is_list() => append_block(base, &text_block(text), edits),
+            Some(_) | None => {
+                let comma = if prompt.first_message.is_some() { "," } else { "" };
+                edits.insert(list.span().start + 1, message("system", text) + comma);
+            }
+        }
+    }
+
+    fn on_event(&self, builder: &mut ResponseBuilder, event: Value<'_>) {
+        on_event(builder, event);
+    }
+
+    fn on_body(&self, builder: &mut ResponseBuilder, body: Value<'_>) {
+        on_body(builder, body);
+    }
+
+    fn error_body(&self, status: u16, message: &str) -> String {
+        error_body(status, message)
+    }
+}
+
+/// Returns whether an injection may follow a message, in both protocols of OpenAI: never between a call and its result.
+pub(super) fn accepts(channel: Channel, position: &Position<'_>) -> bool {
+    match channel {
+        Channel::TextBlock => false,
+        Channel::SystemMessage | Channel::DeveloperMessage | Channel::UserMessage => {
+            matches!(position.role, Role::User | Role::Tool | Role::System)
+                && position.next != Some(Role::Tool)
+        }
+    }
+}
+
+/// Returns the role of an injected message, in both protocols of OpenAI.
+pub(super) fn channel_role(channel: Channel) -> &'static str {
+    match channel {
+        Channel::SystemMessage => "system",
+        Channel::DeveloperMessage => "developer",
+        Channel::UserMessage | Channel::TextBlock => "user",
+    }
+}
+
+fn message(role: &str, text: &str) -> String {
+    format!(r#"{{"role":"{role}","content":{}}}"#, quoted(text))
+}
 
 fn read<'a>(message: Value<'a>, parts: &mut Vec<Part<'a>>) {
     let [role, content, id, name] = message.fields(["role", "content", "tool_call_id", "name"]);
@@ -36,10 +123,10 @@ fn read<'a>(message: Value<'a>, parts: &mut Vec<Part<'a>>) {
         _ => return,
     };
     let (text, is_error) = tool_result::text(content);
-    parts.push(Part::Result { id, text, is_error });
+    parts.push(Part::Result { id, tool: "".into(), text, is_error });
 }
 
-/// The texts of a content, whether it is one or a list of parts.
+/// Calls `each` with the texts of a content, which is a string or a list of parts.
 fn texts<'a>(content: Option<Value<'a>>, mut each: impl FnMut(Cow<'a, str>)) {
     let Some(content) = content else { return };
     if let Some(text) = content.text() {
@@ -55,7 +142,7 @@ fn texts<'a>(content: Option<Value<'a>>, mut each: impl FnMut(Cow<'a, str>)) {
 }
 
 fn read_assistant<'a>(message: Value<'a>, parts: &mut Vec<Part<'a>>) {
-    // Servers of others show the reasoning under one of two names.
+    // Compatible servers return the reasoning under one of two names.
     let [shown, reasoning, content, refusal, calls, old_call] = message.fields([
         "reasoning_content",
         "reasoning",
@@ -72,7 +159,7 @@ fn read_assistant<'a>(message: Value<'a>, parts: &mut Vec<Part<'a>>) {
         let (tool, input) = tool_and_input(call);
         parts.push(Part::Call { id: call.text_of("id"), tool, input });
     }
-    // The way of asking before there were several calls at once: the answer names the function.
+    // The older form of a call; its result repeats the name of the function.
     if let Some(call) = old_call.filter(|call| call.is_object()) {
         let [name, arguments] = call.fields(["name", "arguments"]);
         parts.push(Part::Call { id: text(name), tool: text(name), input: input(arguments) });
@@ -122,7 +209,7 @@ fn on_body(builder: &mut ResponseBuilder, body: Value<'_>) {
     builder.response.is_complete = builder.response.stop.is_some();
 }
 
-/// A whole message, or what is new of it.
+/// Reads a message, or the delta of one.
 fn read_message(builder: &mut ResponseBuilder, message: Value<'_>) {
     let names = ["tool_calls", "reasoning_content", "reasoning", "content", "refusal"];
     let [calls, said @ ..] = message.fields(names);
@@ -131,7 +218,7 @@ fn read_message(builder: &mut ResponseBuilder, message: Value<'_>) {
     }
     for (place, call) in (0..).zip(calls.into_iter().flat_map(Value::items)) {
         let id = call.text_of("id");
-        // Some servers leave the index out of a piece; then it belongs to the call before, unless it brings a new id.
+        // Some servers omit the index of a delta; it then belongs to the previous call unless it has a new id.
         let slot = match call.get("index").and_then(Value::count) {
             Some(index) => index,
             None if id.is_empty() => builder.last_slot().unwrap_or(place),
@@ -175,24 +262,16 @@ fn read_error(builder: &mut ResponseBuilder, error: Value<'_>) {
         Some(ProviderError { kind: kind.unwrap_or_default().into(), message: message.into() });
 }
 
-/// What OpenAI calls errors, in both of its protocols.
-pub(super) fn error_kind(status: u16) -> &'static str {
-    match status {
+/// Formats an error, in both protocols of OpenAI.
+pub(super) fn error_body(status: u16, message: &str) -> String {
+    let kind = match status {
         401 => "authentication_error",
         403 => "permission_error",
         404 => "not_found_error",
         429 => "rate_limit_error",
         500..=599 => "server_error",
         _ => "invalid_request_error",
-    }
-}
-
-pub(super) fn error_body(kind: &str, message: &str) -> String {
-    let (kind, message) = (quoted(kind), quoted(message));
-    format!(r#"{{"error":{{"message":{message},"type":{kind},"param":null,"code":null}}}}"#)
-}
-
-/// There is no event for errors in this protocol; clients look for the field.
-fn error_event(kind: &str, message: &str) -> String {
-    format!("data: {}\n\n", error_body(kind, message))
+    };
+    let message = quoted(message);
+    format!(r#"{{"error":{{"message":{message},"type":"{kind}","param":null,"code":null}}}}"#)
 }

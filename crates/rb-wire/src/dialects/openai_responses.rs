@@ -1,36 +1,135 @@
 //! OpenAI Responses: a list of items, of which messages are only one kind.
 //!
-//! Every call is an item whose type ends in `_call`. Calls that the agent answers have a `call_id`, and their answer is
-//! an item whose type ends in `_output`; calls that the provider makes itself carry their answer. So kinds of tools
-//! that do not exist yet are read as well.
+//! The type of a call ends in `_call`. Calls that the agent executes have a `call_id`, and the type of their result ends
+//! in `_output`; calls that the provider executes contain their result. Unknown kinds of tools are therefore read too.
 
 use std::borrow::Cow;
 
-use super::openai_chat::{error_body, error_kind};
-use super::{Dialect, Part, input, push_model_text, push_user_text, tool_result};
+use super::fragment::{append_after, append_paragraph, insert_field};
+use super::openai_chat::{accepts, channel_role, error_body};
+use super::{
+    Dialect, Part, Position, RequestFields, SystemPrompt, common_role, input, push_model_text,
+    push_user_text, tool_result,
+};
+use crate::body_edits::BodyEdits;
 use crate::channel::Channel;
-use crate::conversation_hash::ITEM_REFERENCE;
+use crate::conversation_hash::Role;
 use crate::json::{Value, quoted, str_bytes};
-use crate::model::RunInput;
-use crate::model::TokenUsage;
+use crate::model::{RunInput, TokenUsage};
 use crate::response::{ProviderError, ResponseBuilder};
 
-pub(super) const DIALECT: Dialect = Dialect {
-    id: "openai-responses",
-    summary: "OpenAI Responses, as Codex and the OpenAI Agents SDK speak it.",
-    path: "/responses",
-    channels: &[Channel::DeveloperMessage, Channel::SystemMessage, Channel::UserMessage],
-    messages_field: "input",
-    system: Some("instructions"),
-    keeps_answers: true,
-    has_threads: false,
-    read,
-    on_event,
-    on_body,
-    error_kind,
-    error_body,
-    error_event,
-};
+/// Type of an item that names an item that the provider stores.
+const ITEM_REFERENCE: &[u8] = b"item_reference";
+
+/// The dialect.
+#[derive(Debug)]
+pub(crate) struct OpenAiResponses;
+
+impl Dialect for OpenAiResponses {
+    fn id(&self) -> &'static str {
+        "openai-responses"
+    }
+
+    fn summary(&self) -> &'static str {
+        "OpenAI Responses, the protocol of Codex and the OpenAI Agents SDK."
+    }
+
+    fn matches(&self, path: &str) -> bool {
+        path.ends_with("/responses")
+    }
+
+    fn channels(&self) -> &'static [Channel] {
+        &[Channel::DeveloperMessage, Channel::SystemMessage, Channel::UserMessage]
+    }
+
+    fn messages_field(&self) -> &'static str {
+        "input"
+    }
+
+    fn read_field<'a>(&self, name: &[u8], value: Value<'a>, fields: &mut RequestFields<'a>) {
+        match name {
+            b"instructions" => fields.system = Some(value),
+            b"previous_response_id" => fields.previous_response_id = Some(value),
+            b"conversation" => {
+                let id = if value.is_object() { value.get("id") } else { Some(value) };
+                fields.conversation_id = id;
+            }
+            b"store" if value.is_null() => {}
+            b"store" => fields.store = Some(value.is_true()),
+            _ => {}
+        }
+    }
+
+    fn stores_responses(&self) -> bool {
+        true
+    }
+
+    fn role(&self, role: &[u8], kind: &[u8]) -> Role {
+        let is_call = kind.ends_with(b"_call") || kind.starts_with(b"mcp_");
+        match common_role(role) {
+            Role::Other if kind.ends_with(b"_output") || kind == b"mcp_approval_response" => {
+                Role::Tool
+            }
+            Role::Other if is_call || kind == b"reasoning" || kind == ITEM_REFERENCE => {
+                Role::Assistant
+            }
+            role @ (Role::System | Role::User | Role::Assistant | Role::Tool | Role::Other) => role,
+        }
+    }
+
+    fn is_reference(&self, kind: &[u8]) -> bool {
+        kind == ITEM_REFERENCE
+    }
+
+    fn read<'a>(&self, item: Value<'a>, parts: &mut Vec<Part<'a>>) {
+        read(item, parts);
+    }
+
+    fn accepts(&self, channel: Channel, position: &Position<'_>) -> bool {
+        accepts(channel, position)
+    }
+
+    fn inject(
+        &self,
+        channel: Channel,
+        position: &Position<'_>,
+        text: &str,
+        edits: &mut BodyEdits<'_>,
+    ) {
+        let (role, text) = (channel_role(channel), quoted(text));
+        let message = format!(
+            r#"{{"type":"message","role":"{role}","content":[{{"type":"input_text","text":{text}}}]}}"#
+        );
+        if position.is_only_value {
+            // A string is short for one message of the user.
+            let span = position.message.span();
+            edits.insert(span.start, r#"[{"role":"user","content":"#);
+            edits.insert(span.end, format!("}},{message}]"));
+        } else {
+            append_after(position.message, &message, edits);
+        }
+    }
+
+    fn inject_system(&self, prompt: &SystemPrompt<'_>, text: &str, edits: &mut BodyEdits<'_>) {
+        match prompt.field {
+            None => insert_field(prompt.body, "instructions", &quoted(text), edits),
+            Some(base) if base.is_null() => edits.replace(base.span(), quoted(text)),
+            Some(base) => append_paragraph(base, text, edits),
+        }
+    }
+
+    fn on_event(&self, builder: &mut ResponseBuilder, event: Value<'_>) {
+        on_event(builder, event);
+    }
+
+    fn on_body(&self, builder: &mut ResponseBuilder, body: Value<'_>) {
+        on_body(builder, body);
+    }
+
+    fn error_body(&self, status: u16, message: &str) -> String {
+        error_body(status, message)
+    }
+}
 
 fn read<'a>(item: Value<'a>, parts: &mut Vec<Part<'a>>) {
     if let Some(text) = item.text() {
@@ -50,7 +149,12 @@ fn read<'a>(item: Value<'a>, parts: &mut Vec<Part<'a>>) {
         kind if kind.ends_with(b"_output") => {
             let (text, failed) =
                 tool_result::text(item.get("output").or_else(|| item.get("tools")));
-            parts.push(Part::Result { id: id(item), text, is_error: failed || has_failed(item) });
+            parts.push(Part::Result {
+                id: id(item),
+                tool: "".into(),
+                text,
+                is_error: failed || has_failed(item),
+            });
         }
         _ => {}
     }
@@ -106,7 +210,7 @@ fn argument(item: Value<'_>) -> RunInput<'_> {
     ))
 }
 
-/// The first of these fields that holds anything.
+/// Returns the first of these fields that is not null.
 fn first_of<'a, const N: usize>(item: Value<'a>, names: [&str; N]) -> Option<Value<'a>> {
     item.fields(names).into_iter().flatten().find(|value| !value.is_null())
 }
@@ -119,7 +223,12 @@ fn read_call<'a>(kind: &'a [u8], item: Value<'a>, parts: &mut Vec<Part<'a>>) {
     }
     let (text, failed) =
         tool_result::text(first_of(item, ["output", "outputs", "results", "error"]));
-    parts.push(Part::Result { id: id(item), text, is_error: failed || has_failed(item) });
+    parts.push(Part::Result {
+        id: id(item),
+        tool: "".into(),
+        text,
+        is_error: failed || has_failed(item),
+    });
 }
 
 fn on_event(builder: &mut ResponseBuilder, event: Value<'_>) {
@@ -159,14 +268,14 @@ fn on_body(builder: &mut ResponseBuilder, body: Value<'_>) {
     read_end(builder, body);
 }
 
-/// An item is told whole when it is done, so its pieces need not be kept.
+/// Reads an item that is done. Its deltas are ignored, because the event at its end has all of it.
 fn read_item(builder: &mut ResponseBuilder, slot: u64, item: Value<'_>) {
     let mut parts = Vec::new();
     read(item, &mut parts);
     builder.add_item(&item.text_of("id"));
     for part in parts {
         match part {
-            Part::Thought(text) => builder.start_text(&text),
+            Part::ModelText(text) => builder.start_text(&text),
             Part::Call { id, tool, input } => {
                 let is_structured = matches!(input, RunInput::Structured(_));
                 builder.start_tool_call(slot, &id, &tool, is_structured);
@@ -177,7 +286,7 @@ fn read_item(builder: &mut ResponseBuilder, slot: u64, item: Value<'_>) {
                     RunInput::None => {}
                 }
             }
-            Part::Said(_) | Part::Reference(_) | Part::Result { .. } => {}
+            Part::UserText(_) | Part::Reference(_) | Part::Result { .. } => {}
         }
     }
 }
@@ -214,12 +323,4 @@ fn read_error(builder: &mut ResponseBuilder, error: Value<'_>) {
         kind: kind.unwrap_or_default().into(),
         message: error.text_of("message").into(),
     });
-}
-
-fn error_event(kind: &str, message: &str) -> String {
-    let (kind, message) = (quoted(kind), quoted(message));
-    format!(
-        "event: response.failed\ndata: {{\"type\":\"response.failed\",\"response\":{{\"object\":\"response\",\
-         \"status\":\"failed\",\"error\":{{\"code\":{kind},\"message\":{message}}}}}}}\n\n"
-    )
 }

@@ -1,7 +1,7 @@
 //! Answers as the providers give them, split everywhere.
 
 use super::*;
-use crate::dialects::by_id;
+use crate::dialects::{DIALECTS, by_id};
 use crate::model::TokenUsage;
 use crate::response::{CALLS_MAX, INPUT_BYTES_MAX, THOUGHT_BYTES_MAX};
 
@@ -247,8 +247,58 @@ fn a_responses_body_that_was_cut_short() {
 }
 
 #[test]
+fn a_gemini_response_as_events_as_a_list_and_as_one_object() {
+    let chunks = [
+        r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"Hm.","thought":true}]},"index":0}],"usageMetadata":{"promptTokenCount":100,"cachedContentTokenCount":90,"thoughtsTokenCount":3},"modelVersion":"gemini-3","responseId":"r1"}"#,
+        r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"I "}]}}],"modelVersion":"gemini-3","responseId":"r1"}"#,
+        r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"look."},{"functionCall":{"name":"ls","args":{"path":"."}}},{"functionCall":{"id":"c2","name":"pwd","args":{}}}]},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":100,"cachedContentTokenCount":90,"toolUsePromptTokenCount":5,"candidatesTokenCount":7,"thoughtsTokenCount":3,"totalTokenCount":115},"modelVersion":"gemini-3","responseId":"r1"}"#,
+    ];
+    let events = chunks.map(|chunk| format!("data: {chunk}\r\n\r\n")).concat();
+    let whole = check("gemini", true, &events);
+    insta::assert_snapshot!(whole, @r#"
+    r1 gemini-3
+    fresh 15 read 90 write 0 (0) out 10
+    "Hm.\n\nI look."
+     ls Structured("{\"path\":\".\"}")
+    c2 pwd Structured("{}")
+    STOP, complete true, no fault
+    "#);
+    assert_eq!(check("gemini", false, &format!("[{}\n]", chunks.join(",\r\n"))), whole);
+    insta::assert_snapshot!(check("gemini", false, chunks[1]), @r#"
+    r1 gemini-3
+    no usage
+    "I "
+
+    no stop, complete false, no fault
+    "#);
+    insta::assert_snapshot!(check("gemini", false, r#"{"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":4}}"#), @r#"
+     
+    fresh 4 read 0 write 0 (0) out 0
+    ""
+
+    SAFETY, complete true, no fault
+    "#);
+    let error = r#"{"error":{"code":429,"message":"quota","status":"RESOURCE_EXHAUSTED"}}"#;
+    for (is_stream, bytes) in [
+        (true, format!("data: {error}\n\n")),
+        (false, error.to_owned()),
+        (false, format!("[{error}]")),
+    ] {
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(check("gemini", is_stream, &bytes), @r#"
+             
+            no usage
+            ""
+
+            no stop, complete false, RESOURCE_EXHAUSTED: quota
+            "#);
+        }
+    }
+}
+
+#[test]
 fn garbage_is_no_answer_and_no_harm() {
-    for dialect in ["anthropic", "openai-chat", "openai-responses"] {
+    for dialect in DIALECTS.map(Dialect::id) {
         for is_stream in [true, false] {
             for bytes in [
                 "",

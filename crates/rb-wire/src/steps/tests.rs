@@ -1,9 +1,12 @@
-//! Conversations of all three protocols and the steps they hold.
+//! Conversations of every dialect and their steps.
 
 use std::fmt::Write as _;
 
 use super::*;
 use crate::dialects::by_id;
+
+/// Path of the requests; only some dialects have the model in it.
+const PATH: &str = "/v1beta/models/m:generateContent";
 
 fn shown(steps: &[RunStep<'_>]) -> String {
     let mut text = String::new();
@@ -34,7 +37,7 @@ fn shown(steps: &[RunStep<'_>]) -> String {
 #[track_caller]
 fn check(dialect: &str, body: &str, expected: &str) -> PendingTurn {
     let dialect = by_id(dialect).expect("a dialect");
-    let request = ParsedRequest::parse(dialect, body.as_bytes()).expect("a body");
+    let request = ParsedRequest::parse(dialect, PATH, body.as_bytes()).expect("a body");
     let whole = extract(&request, 0, &PendingTurn::default()).clone_owned();
     let expected: Vec<&str> =
         expected.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -232,6 +235,39 @@ fn responses_items_of_every_kind() {
 }
 
 #[test]
+fn gemini_contents_with_and_without_ids() {
+    let pending = check(
+        "gemini",
+        r#"{"systemInstruction":{"parts":[{"text":"Be brief."}]},"tools":[{"functionDeclarations":[{"name":"ls"}]}],"contents":[
+            {"role":"user","parts":[{"text":"This is the Gemini CLI. We are setting up the context for our chat."}]},
+            {"role":"user","parts":[{"text":"Fix it"},{"inlineData":{"mimeType":"image/png","data":"iVBOR"}}]},
+            {"role":"model","parts":[{"text":"Where is it?","thought":true},{"text":"I look."},
+                {"functionCall":{"name":"ls","args":{"path":"."}},"thoughtSignature":"EqQB"},
+                {"functionCall":{"name":"cat","args":{"path":"a"}}}]},
+            {"role":"user","parts":[
+                {"functionResponse":{"id":"cat-1-7f","name":"cat","response":{"error":"no such file"}}},
+                {"functionResponse":{"id":"ls-0-7f","name":"ls","response":{"output":"b.py"}}}]},
+            {"role":"model","parts":[{"functionCall":{"id":"c3","name":"cat","args":{"path":"b.py"}}}]},
+            {"role":"function","parts":[{"functionResponse":{"id":"c3","name":"cat","response":{"result":"x = 1"}}}]},
+            {"role":"model","parts":[{"executableCode":{"language":"PYTHON","code":"1/0"}},{"codeExecutionResult":{"outcome":"OUTCOME_FAILED","output":"ZeroDivisionError"}}]},
+            {"role":"model","parts":[{"function_call":{"name":"ls","args":{}}}]},
+            {"role":"user","parts":[{"function_response":{"name":"ls","response":{"files":2}}},{"text":"Hurry"}]},
+            {"role":"model","parts":[{"text":"Done."}]},
+            {"role":"user","parts":[{"text":"Thanks"}]},
+            {"role":"model","parts":[{"functionCall":{"name":"ls","args":{}}}]}]}"#,
+        r#"
+        user="Fix it" thought="Where is it?\n\nI look." tool="ls" json="{\"path\":\".\"}" observation="b.py"
+        tool="cat" json="{\"path\":\"a\"}" observation="no such file" ERROR
+        tool="cat" json="{\"path\":\"b.py\"}" observation="x = 1"
+        tool="code_execution" text="1/0" observation="ZeroDivisionError" ERROR
+        tool="ls" json="{}" observation="{\"files\":2}"
+        user="Hurry" thought="Done."
+        "#,
+    );
+    assert_eq!((pending.user_input.as_str(), pending.calls.len()), ("Thanks", 1));
+}
+
+#[test]
 fn a_conversation_that_the_provider_keeps_goes_on_from_the_answer_we_saw() {
     let dialect = by_id("openai-responses").expect("a dialect");
     let first = check("openai-responses", r#"{"input":"Fix it"}"#, "");
@@ -241,7 +277,7 @@ fn a_conversation_that_the_provider_keeps_goes_on_from_the_answer_we_saw() {
     let body = r#"{"previous_response_id":"resp_1","input":[
         {"type":"function_call_output","call_id":"c1","output":"a.py"},
         {"type":"function_call_output","call_id":"lost","output":"b.py"}]}"#;
-    let request = ParsedRequest::parse(dialect, body.as_bytes()).expect("a body");
+    let request = ParsedRequest::parse(dialect, PATH, body.as_bytes()).expect("a body");
     assert!(request.is_server_side_history());
     let new = extract(&request, 0, &pending);
     insta::assert_snapshot!(shown(&new.steps), @r#"
@@ -314,7 +350,7 @@ fn what_a_request_only_refers_to_is_taken_from_the_answer_we_saw() {
             (Vec::new(), PendingTurn::default(), String::new());
         for (number, request) in (0..).zip(requests) {
             let body = format!(r#"{{"input":[{}]}}"#, request.join(","));
-            let request = ParsedRequest::parse(dialect, body.as_bytes()).expect("a body");
+            let request = ParsedRequest::parse(dialect, PATH, body.as_bytes()).expect("a body");
             assert_eq!(request.has_item_references(), number > 0);
             let before = pending.after_reply(reply(number, number <= calls));
             let new = advance(&request, Continuity::between(&hashes, &request.hashes()), &before);
@@ -358,10 +394,12 @@ fn only_what_a_protocol_knows_says_that_the_conversation_is_kept() {
             (true, true),
         ),
         ("anthropic", r#"{"messages":[],"conversation":"c"}"#, (false, false)),
+        ("gemini", r#"{"contents":[],"conversation":"c","store":true}"#, (false, false)),
     ];
     for (dialect, body, expected) in cases {
-        let request = ParsedRequest::parse(by_id(dialect).expect("a dialect"), body.as_bytes())
-            .expect("a body");
+        let request =
+            ParsedRequest::parse(by_id(dialect).expect("a dialect"), PATH, body.as_bytes())
+                .expect("a body");
         assert_eq!(
             (request.provider_stores_response(), request.is_server_side_history()),
             expected,
@@ -389,12 +427,14 @@ fn the_task_is_the_first_thing_a_person_said() {
             r#"{"input":[{"type":"function_call_output","call_id":"c","output":"x"}]}"#,
             None,
         ),
+        ("gemini", r#"{"contents":[{"parts":[{"text":"Fix it"}]}]}"#, Some("Fix it")),
         ("anthropic", r#"{"messages":null}"#, None),
         ("anthropic", "{}", None),
     ];
     for (dialect, body, expected) in cases {
-        let request = ParsedRequest::parse(by_id(dialect).expect("a dialect"), body.as_bytes())
-            .expect("a body");
+        let request =
+            ParsedRequest::parse(by_id(dialect).expect("a dialect"), PATH, body.as_bytes())
+                .expect("a body");
         assert_eq!(request.task().as_deref(), expected, "{body}");
     }
 }
@@ -403,21 +443,21 @@ fn the_task_is_the_first_thing_a_person_said() {
 fn the_outside_of_a_request_is_read() {
     let dialect = by_id("anthropic").expect("a dialect");
     let body = br#" {"stream" : true, "messages": [], "model":"a/\u0062", "x":{"model":"no"}} "#;
-    let request = ParsedRequest::parse(dialect, body).expect("a body");
-    assert_eq!(
-        (request.model().as_ref(), request.is_stream, request.has_tools),
-        ("a/b", true, false)
-    );
+    let request = ParsedRequest::parse(dialect, PATH, body).expect("a body");
+    assert_eq!((request.model().as_ref(), request.has_tools), ("a/b", false));
+    let gemini = by_id("gemini").expect("a dialect");
+    let request = ParsedRequest::parse(gemini, PATH, body).expect("a body");
+    assert_eq!(request.model(), "m");
     for (tools, expected) in [("[]", false), ("null", false), (r#"[{"name":"f"}]"#, true)] {
         let body = format!(r#"{{"tools":{tools}}}"#);
-        let request = ParsedRequest::parse(dialect, body.as_bytes()).expect("a body");
+        let request = ParsedRequest::parse(dialect, PATH, body.as_bytes()).expect("a body");
         assert_eq!(request.has_tools, expected, "{tools}");
     }
     for broken in ["", "[]", "{", r#"{"messages":[{]}"#, r#"{"a":1} x"#, r#"{"a" 1}"#, r#"{"a":}"#]
     {
-        assert!(ParsedRequest::parse(dialect, broken.as_bytes()).is_err(), "{broken}");
+        assert!(ParsedRequest::parse(dialect, PATH, broken.as_bytes()).is_err(), "{broken}");
     }
-    let error = ParsedRequest::parse(dialect, b"{\"messages\":[1").expect_err("cut short");
+    let error = ParsedRequest::parse(dialect, PATH, b"{\"messages\":[1").expect_err("cut short");
     assert_eq!(
         error.to_string(),
         "the body is no JSON from byte 14 on; send it as one whole object"
@@ -430,8 +470,9 @@ fn check_requests(requests: &[&[&str]]) -> String {
     let (mut told, mut pending, mut hashes) = (String::new(), PendingTurn::default(), Vec::new());
     for request in requests {
         let body = format!(r#"{{"messages":[{}]}}"#, request.join(","));
-        let request = ParsedRequest::parse(by_id("anthropic").expect("a dialect"), body.as_bytes())
-            .expect("a body");
+        let request =
+            ParsedRequest::parse(by_id("anthropic").expect("a dialect"), PATH, body.as_bytes())
+                .expect("a body");
         let continuity = Continuity::between(&hashes, &request.hashes());
         let new = advance(&request, continuity, &pending).clone_owned();
         let _ = writeln!(told, "{continuity:?}\n{}", shown(&new.steps));

@@ -11,19 +11,20 @@ use rb_wire::response_reader::{ResponseReader, read_body};
 use rb_wire::steps::{self, PendingTurn};
 use serde_json::Value;
 
+const PATH: &str = "/v1beta/models/m:generateContent";
 const FRAGMENT: &str = "[REASONBLOCKS]\n\"ours\" \\ \u{1}";
 
 /// Whatever a body is, it is looked at without harm; and if it is JSON, it is JSON after every edit.
 pub(crate) fn request(body: &[u8]) {
-    for dialect in &DIALECTS {
+    for dialect in DIALECTS {
         request_in(dialect, body);
     }
 }
 
-fn request_in(dialect: &'static Dialect, body: &[u8]) {
+fn request_in(dialect: &'static dyn Dialect, body: &[u8]) {
     let parsed = serde_json::from_slice::<Value>(body).ok();
     let is_object = parsed.as_ref().is_some_and(Value::is_object);
-    let Ok(request) = ParsedRequest::parse(dialect, body) else {
+    let Ok(request) = ParsedRequest::parse(dialect, PATH, body) else {
         assert!(!is_object, "an object is refused: {}", String::from_utf8_lossy(body));
         return;
     };
@@ -42,7 +43,8 @@ fn request_in(dialect: &'static Dialect, body: &[u8]) {
     }
     let _ = (request.task(), request.model(), identity::run_name(|_| None, Some(&request)));
     let is_json = |edits: &BodyEdits<'_>| serde_json::from_slice::<Value>(&edits.apply()).is_ok();
-    let edits = [inject::inject_system(&request, FRAGMENT), inject::set_model(&request, "another")];
+    let set_model = inject::set_model(&request, "another", &mut PATH.to_owned());
+    let edits = [inject::inject_system(&request, FRAGMENT), set_model];
     for edits in &edits {
         assert!(!is_object || is_json(edits), "{}", String::from_utf8_lossy(&edits.apply()));
     }
@@ -59,7 +61,7 @@ fn request_in(dialect: &'static Dialect, body: &[u8]) {
 
 /// Whatever a stream is, what is read of it does not depend on how it is cut.
 pub(crate) fn answer(bytes: &[u8]) {
-    for dialect in &DIALECTS {
+    for dialect in DIALECTS {
         let read = |chunk_bytes: usize| -> Response {
             let mut reader = ResponseReader::stream(dialect);
             bytes.chunks(chunk_bytes).for_each(|chunk| reader.feed(chunk));

@@ -84,7 +84,13 @@ async fn a_limit_asks_to_wrap_up_and_then_ends_it_in_the_providers_shape() {
                 assert_eq!(got.header("x-should-retry"), Some("false"));
                 let (json, said) = (got.json(), got.text());
                 assert!(said.contains(over), "{over}: {said}");
-                assert_eq!(json["error"]["type"], "rate_limit_error", "{said}");
+                let (field, kind) = match dialect {
+                    Dialect::Gemini => ("status", "RESOURCE_EXHAUSTED"),
+                    Dialect::Anthropic | Dialect::Chat | Dialect::Responses => {
+                        ("type", "rate_limit_error")
+                    }
+                };
+                assert_eq!(json["error"][field], kind, "{said}");
                 assert_eq!(json["type"] == "error", dialect == Dialect::Anthropic, "{said}");
             }
         }

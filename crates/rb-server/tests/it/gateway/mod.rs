@@ -35,6 +35,7 @@ use std::time::{Duration, Instant};
 
 use rb_store::{Change, RunKey, Runs as _, StepRow, Store};
 use rb_testkit::FaultyStore;
+use rb_wire::providers::PROVIDERS;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -72,8 +73,9 @@ impl Stage {
         script: impl FnMut(&Seen) -> Vec<Act> + Send + 'static,
     ) -> Self {
         let upstream = Upstream::start(script).await;
-        raw.gateway.anthropic = upstream.url();
-        raw.gateway.openai = upstream.url();
+        for provider in &PROVIDERS {
+            raw.gateway.base_urls.set(provider.id, &upstream.url());
+        }
         let dir = tempfile::tempdir().unwrap();
         let address = format!("sqlite:{}", dir.path().join("rb.sqlite").display());
         let store = FaultyStore::new(rb_store::open(&address).await.unwrap());

@@ -2,7 +2,7 @@
 
 use super::Stage;
 use super::talk::{Dialect, obliging};
-use super::upstream::{Seen, answer};
+use super::upstream::{Act, Seen, answer};
 use rb_server::config::RawConfig;
 
 const STATES: [&str; 5] = ["FAST", "NORMAL", "SLOW", "SKIP", "INIT"];
@@ -51,6 +51,34 @@ async fn a_state_names_the_model_as_often_as_it_may() {
         stage.post(dialect.path(), &[("x-reasonblocks-run-id", "r")], &body).await;
         assert_eq!(models(&stage), expected, "{init} {later} {switches_max}");
     }
+}
+
+#[tokio::test]
+async fn a_model_in_the_url_changes_there() {
+    let stage = Stage::with(config("one", "two", 4), obliging_any).await;
+    let dialect = Dialect::Gemini;
+    for turns in 0..2 {
+        let body = dialect.request("", &dialect.history(turns));
+        let got = stage.post(dialect.path(), &[("x-reasonblocks-run-id", "r")], &body).await;
+        assert_eq!((got.status, got.text()), (200, dialect.body("served").to_string()));
+    }
+    let line = |seen: &Seen| seen.head.lines().next().unwrap_or_default().to_owned();
+    let path =
+        |model| format!("post /v1beta/models/{model}:streamgeneratecontent?alt=sse http/1.1");
+    let lines: Vec<String> = stage.upstream.seen().iter().map(line).collect();
+    assert_eq!(lines, ["one", "two"].map(path));
+    let steps = stage.steps("r").await;
+    let found: Vec<_> = steps
+        .iter()
+        .map(|step| (step.action.as_deref().unwrap_or_default(), step.tokens.total))
+        .collect();
+    assert_eq!(found, [("", 1_100), ("search", 1_100)]);
+}
+
+/// Answers every request with a whole Gemini body.
+fn obliging_any(_: &Seen) -> Vec<Act> {
+    let body = Dialect::Gemini.body("served").to_string();
+    answer("200 OK", "application/json", body.as_bytes())
 }
 
 #[tokio::test]

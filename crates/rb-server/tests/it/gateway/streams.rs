@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
-use rb_wire::dialects::anthropic::PING;
 
 use super::Stage;
 use super::talk::{DIALECTS, Dialect};
@@ -81,10 +80,11 @@ async fn a_silent_stream_is_filled_between_events_and_nowhere_else() {
         (Dialect::Anthropic, between + 9, false),
         (Dialect::Chat, 0, false),
         (Dialect::Responses, 0, false),
+        (Dialect::Gemini, 0, false),
     ];
     for (dialect, at, is_filled) in cases {
         let (whole, got) = silent_after(dialect, at).await;
-        let ping = String::from_utf8_lossy(PING).into_owned();
+        let ping = "event: ping\ndata: {\"type\": \"ping\"}\n\n".to_owned();
         let text = String::from_utf8_lossy(&got).into_owned();
         let pings = text.matches(&ping).count();
         assert_eq!(pings > 0, is_filled, "{dialect:?} silent after {at}: {text}");

@@ -1,5 +1,6 @@
 //! Conversations in every dialect: an agent that asks for the same thing again and again, and what a provider answers.
 
+use rb_wire::providers::PROVIDERS;
 use serde_json::{Value, json};
 
 use super::upstream::{Act, Seen, answer};
@@ -10,9 +11,11 @@ pub(super) enum Dialect {
     Anthropic,
     Chat,
     Responses,
+    Gemini,
 }
 
-pub(super) const DIALECTS: [Dialect; 3] = [Dialect::Anthropic, Dialect::Chat, Dialect::Responses];
+pub(super) const DIALECTS: [Dialect; 4] =
+    [Dialect::Anthropic, Dialect::Chat, Dialect::Responses, Dialect::Gemini];
 
 pub(super) const TASK: &str = "Find where the session timeout is set.";
 const THOUGHT: &str = "I search for the session timeout.";
@@ -28,6 +31,7 @@ impl Dialect {
             Self::Anthropic => "/anthropic/v1/messages",
             Self::Chat => "/openai/v1/chat/completions",
             Self::Responses => "/openai/v1/responses",
+            Self::Gemini => "/gemini/v1beta/models/m:streamGenerateContent?alt=sse",
         }
     }
 
@@ -36,12 +40,18 @@ impl Dialect {
         match self {
             Self::Anthropic | Self::Chat => "messages",
             Self::Responses => "input",
+            Self::Gemini => "contents",
         }
     }
 
     /// What the agent has after so many turns of the same search.
     pub(super) fn history(self, turns: usize) -> Vec<Value> {
-        let mut items = vec![json!({ "role": "user", "content": TASK })];
+        let mut items = vec![match self {
+            Self::Anthropic | Self::Chat | Self::Responses => {
+                json!({ "role": "user", "content": TASK })
+            }
+            Self::Gemini => json!({ "role": "user", "parts": [{ "text": TASK }] }),
+        }];
         for turn in 0..turns {
             items.extend(self.turn(turn));
         }
@@ -72,6 +82,15 @@ impl Dialect {
                 json!({ "type": "function_call", "call_id": id, "name": "search", "arguments": format!("{{\"query\":\"{QUERY}\"}}") }),
                 json!({ "type": "function_call_output", "call_id": id, "output": RESULT }),
             ],
+            Self::Gemini => vec![
+                json!({ "role": "model", "parts": [
+                    { "text": THOUGHT },
+                    { "functionCall": { "name": "search", "args": { "query": QUERY } } },
+                ] }),
+                json!({ "role": "user", "parts": [
+                    { "functionResponse": { "id": id, "name": "search", "response": { "output": RESULT } } },
+                ] }),
+            ],
         }
     }
 
@@ -81,6 +100,7 @@ impl Dialect {
             Self::Anthropic => json!({ "name": "search", "input_schema": { "type": "object" } }),
             Self::Chat => json!({ "type": "function", "function": { "name": "search" } }),
             Self::Responses => json!({ "type": "function", "name": "search" }),
+            Self::Gemini => json!({ "functionDeclarations": [{ "name": "search" }] }),
         };
         let items = Value::from(items);
         let list = self.list();
@@ -107,6 +127,7 @@ impl Dialect {
                 "output": [{ "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": THOUGHT }] }],
                 "usage": { "input_tokens": 1_000, "output_tokens": 100, "total_tokens": 1_100 },
             }),
+            Self::Gemini => gemini(model, THOUGHT),
         }
     }
 
@@ -156,16 +177,26 @@ impl Dialect {
                 ]
                 .concat()
             }
+            Self::Gemini => format!("data: {}\r\n\r\n", gemini(model, "Grüße, 世界")),
         }
     }
+}
+
+fn gemini(model: &str, text: &str) -> Value {
+    json!({
+        "candidates": [{ "content": { "role": "model", "parts": [{ "text": text }] }, "finishReason": "STOP" }],
+        "usageMetadata": { "promptTokenCount": 1_000, "candidatesTokenCount": 100, "totalTokenCount": 1_100 },
+        "modelVersion": model, "responseId": "r1",
+    })
 }
 
 /// Answers every request with a whole body in its dialect.
 pub(super) fn obliging(seen: &Seen) -> Vec<Act> {
     let model = seen.json()["model"].as_str().unwrap_or_default().to_owned();
     let dialect = DIALECTS.into_iter().find(|dialect| {
-        let path = dialect.path().trim_start_matches("/anthropic").trim_start_matches("/openai");
-        seen.head.starts_with(&format!("post {path} "))
+        let prefixes = PROVIDERS.iter().map(|provider| provider.path_prefix);
+        let path = prefixes.fold(dialect.path(), |path, prefix| path.trim_start_matches(prefix));
+        seen.head.starts_with(&format!("post {} ", path.to_lowercase()))
     });
     let body = dialect.unwrap_or(Dialect::Anthropic).body(&model);
     answer("200 OK", "application/json", body.to_string().as_bytes())

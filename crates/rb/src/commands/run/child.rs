@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 
 use anyhow::{Context as _, Result};
+use rb_wire::providers::Provider;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -15,10 +16,10 @@ use tokio::sync::mpsc;
 const CODEX_PROVIDER: &str = "reasonblocks";
 
 /// Gateway addresses for the child.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Addresses {
-    pub(super) anthropic: String,
-    pub(super) openai: String,
+    /// Base URL of each provider.
+    pub(super) base_urls: Vec<(&'static Provider, String)>,
     /// API key if the gateway requires one.
     pub(super) key: Option<String>,
 }
@@ -29,12 +30,12 @@ impl Addresses {
         &self,
         existing_headers: Option<&str>,
     ) -> Vec<(&'static str, String)> {
-        let mut set = vec![
-            ("ANTHROPIC_BASE_URL", self.anthropic.clone()),
-            ("ANTHROPIC_API_BASE", self.anthropic.clone()),
-            ("OPENAI_BASE_URL", self.openai.clone()),
-            ("OPENAI_API_BASE", self.openai.clone()),
-        ];
+        let variables = |(provider, url): &(&'static Provider, String)| {
+            let url = url.clone();
+            provider.base_url_env.iter().map(move |name| (*name, url.clone()))
+        };
+        let mut set: Vec<(&'static str, String)> =
+            self.base_urls.iter().flat_map(variables).collect();
         if let Some(key) = &self.key {
             let header = format!("x-reasonblocks-key: {key}");
             let headers = match existing_headers {
@@ -47,6 +48,11 @@ impl Addresses {
         set
     }
 
+    fn base_url(&self, id: &str) -> &str {
+        let found = self.base_urls.iter().find(|(provider, _)| provider.id == id);
+        found.map_or("", |(_, url)| url)
+    }
+
     /// Returns the arguments of the child. Codex reads no variable, so its provider entry is passed as `-c` settings.
     pub(super) fn arguments(&self, program: &OsStr, given: &[OsString]) -> Vec<OsString> {
         if !is_codex(program) {
@@ -57,7 +63,7 @@ impl Addresses {
         let mut settings = vec![
             format!("model_provider=\"{CODEX_PROVIDER}\""),
             entry("name", "\"ReasonBlocks\""),
-            entry("base_url", &format!("\"{}\"", self.openai)),
+            entry("base_url", &format!("\"{}\"", self.base_url("openai"))),
             entry("wire_api", "\"responses\""),
             entry("env_key", "\"OPENAI_API_KEY\""),
             entry("supports_websockets", "false"),
@@ -145,12 +151,16 @@ pub(super) fn outcome(status: ExitStatus) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rb_wire::providers::PROVIDERS;
+
     use super::*;
 
     fn addresses(key: Option<&str>) -> Addresses {
         Addresses {
-            anthropic: "http://h/anthropic".to_owned(),
-            openai: "http://h/openai/v1".to_owned(),
+            base_urls: PROVIDERS
+                .iter()
+                .map(|provider| (provider, format!("http://h{}", provider.client_path())))
+                .collect(),
             key: key.map(str::to_owned),
         }
     }

@@ -20,6 +20,7 @@ use rb_runtime::clock::now_ms;
 use rb_runtime::events::SeenRuns;
 use rb_server::{App, Shared, api_client};
 use rb_store::{Change, Scope, Store};
+use rb_wire::providers::PROVIDERS;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -44,7 +45,7 @@ const MAX_STEPS: u32 = 100_000;
 /// its terminal, its keys and its exit code. A summary follows on standard error, and the exit code is recorded as the
 /// outcome of the runs. Logs go to `run.log` in the data directory.
 #[derive(Debug, Args)]
-#[command(after_long_help = AFTER_HELP)]
+#[command(after_long_help = after_help())]
 pub(crate) struct RunArgs {
     /// Use this running server instead of starting a gateway. Its runs end by its idle timeout, not with the command.
     #[arg(long, value_name = "URL")]
@@ -62,10 +63,15 @@ pub(crate) struct RunArgs {
     command: Vec<OsString>,
 }
 
+/// Returns the text below the options.
+fn after_help() -> String {
+    let variables = PROVIDERS.iter().flat_map(|provider| provider.base_url_env);
+    let variables = variables.copied().collect::<Vec<_>>().join(", ");
+    format!("Variables set for the command:\n  {variables}\n{AFTER_HELP}")
+}
+
 const AFTER_HELP: &str = "\
-Variables set for the command:
-  ANTHROPIC_BASE_URL, ANTHROPIC_API_BASE, OPENAI_BASE_URL, OPENAI_API_BASE
-  For `codex`, a provider entry is passed as `-c` settings.
+\x20 For `codex`, a provider entry is passed as `-c` settings.
   If one of them is already set, the gateway forwards to that address.
 
 Outcome of the runs:
@@ -103,7 +109,7 @@ async fn with_own_gateway(args: &RunArgs, out: &mut Out) -> Result<Exit> {
     let dashboard = format!("http://{}", settings.raw.listen);
     let store = settings.open().await?;
     init_logs(&settings)?;
-    let (mut gateway, suffix) = upstream::from_environment(settings.raw.gateway.clone(), variable);
+    let (mut gateway, paths) = upstream::from_environment(settings.raw.gateway.clone(), variable);
     gateway.is_keyless = true;
     settings.raw.gateway = gateway;
     "127.0.0.1:0".clone_into(&mut settings.raw.listen);
@@ -118,8 +124,10 @@ async fn with_own_gateway(args: &RunArgs, out: &mut Out) -> Result<Exit> {
         drop(stopped.await);
     }));
     let addresses = Addresses {
-        anthropic: format!("{url}/anthropic"),
-        openai: format!("{url}/openai{suffix}"),
+        base_urls: paths
+            .into_iter()
+            .map(|(provider, path)| (provider, format!("{url}{path}")))
+            .collect(),
         key: None,
     };
     let started_ms = now_ms();
@@ -141,8 +149,10 @@ async fn with_server(args: &RunArgs, url: &str, out: &mut Out) -> Result<Exit> {
         format!("cannot use {}; without `--url`, `rb run` starts a gateway", escape_control(url))
     })?;
     let addresses = Addresses {
-        anthropic: format!("{url}/anthropic"),
-        openai: format!("{url}/openai/v1"),
+        base_urls: PROVIDERS
+            .iter()
+            .map(|provider| (provider, format!("{url}{}", provider.client_path())))
+            .collect(),
         key: key.clone(),
     };
     let started_ms = now_ms();
