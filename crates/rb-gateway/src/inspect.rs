@@ -60,7 +60,7 @@ impl Verdict {
 /// Watches a request. What takes too long is left out, and a fault of ours is counted and goes no further.
 pub(crate) async fn watch(gateway: &Arc<Gateway>, incoming: Incoming<'_>) -> Verdict {
     let span = Span::current();
-    span.record("dialect", incoming.dialect.id);
+    span.record("dialect", incoming.dialect.id());
     if incoming.mode == Mode::Off {
         span.record("decision", "off");
         return Verdict::Unwatched;
