@@ -24,8 +24,9 @@ async fn server(burst: u32) -> Trial {
         rate_limit_burst: burst,
         ..RawConfig::default()
     };
-    "http://127.0.0.1:1".clone_into(&mut raw.gateway.anthropic);
-    "http://127.0.0.1:1".clone_into(&mut raw.gateway.openai);
+    for provider in &rb_wire::providers::PROVIDERS {
+        raw.gateway.base_urls.set(provider.id, "http://127.0.0.1:1");
+    }
     Trial::with(raw).await
 }
 
