@@ -5,11 +5,16 @@ The engine of ReasonBlocks.
 from _typeshed import SupportsGetItem
 from typing import Final, SupportsFloat, SupportsIndex, final
 
-__all__ = ["DEFAULT_FIRE_THRESHOLD", "VERSION", "ConversationCursor", "Plan", "PreCall", "Query", "Reading", "Response", "Rules", "Run", "Step", "StepLogEntry", "TextIndex", "Turn", "compress_tool_output", "embed", "heuristic_scores", "monitors", "parse_response", "profile_weights", "render_pattern", "score_step", "similarity"]
+__all__ = ["DEFAULT_FIRE_THRESHOLD", "DEFAULT_PLACEMENT", "VERSION", "ConversationCursor", "Plan", "PreCall", "Query", "Reading", "Response", "Rules", "Run", "Step", "StepLogEntry", "TextIndex", "Turn", "compress_tool_output", "embed", "heuristic_scores", "monitors", "parse_response", "profile_weights", "render_pattern", "score_step", "similarity"]
 
 DEFAULT_FIRE_THRESHOLD: Final[float]
 """
 Default score at or above which a monitor fires.
+"""
+
+DEFAULT_PLACEMENT: Final[str]
+"""
+Default position of guidance in a middleware.
 """
 
 VERSION: Final[str]
@@ -101,6 +106,11 @@ class PreCall:
         Score of each monitor.
         """
     @property
+    def signals(self, /) -> list[str]:
+        """
+        Names of the monitors at their thresholds that are only recorded.
+        """
+    @property
     def state(self, /) -> str:
         """
         State of the run.
@@ -151,7 +161,7 @@ class Reading:
     @property
     def fired(self, /) -> bool:
         """
-        True if the score reached the threshold.
+        True if the score reached the threshold and the monitor may advise.
         """
     @property
     def monitor(self, /) -> str:
@@ -162,6 +172,11 @@ class Reading:
     def score(self, /) -> float:
         """
         Score from 0 (healthy) to 1 (worst).
+        """
+    @property
+    def signal(self, /) -> bool:
+        """
+        True if the score reached the threshold of a monitor that is only recorded.
         """
     @property
     def steps(self, /) -> list[int]:
@@ -219,7 +234,7 @@ class Rules:
     """
     Validated engine configuration, shared by any number of runs.
     """
-    def __new__(cls, /, *, suite: str = "both", task_profile: str = "coding", weights: dict[str, SupportsFloat | SupportsIndex] | None = None, fire_threshold: SupportsFloat | SupportsIndex | None = None, fsm: dict[str, SupportsFloat | SupportsIndex] | None = None, gate: dict[str, SupportsFloat | SupportsIndex] | None = None, routing: dict[str, str] | None = None, token_budget: SupportsIndex | None = None, enforce_token_budget: bool = False) -> Rules: ...
+    def __new__(cls, /, *, suite: str = "semantic", task_profile: str = "coding", weights: dict[str, SupportsFloat | SupportsIndex] | None = None, fire_threshold: SupportsFloat | SupportsIndex | None = None, fsm: dict[str, SupportsFloat | SupportsIndex] | None = None, gate: dict[str, SupportsFloat | SupportsIndex] | None = None, routing: dict[str, str] | None = None, token_budget: SupportsIndex | None = None, enforce_token_budget: bool = False, standing_rules: bool = False) -> Rules: ...
     @property
     def notes(self, /) -> list[str]:
         """
@@ -259,6 +274,10 @@ class Run:
         """
         Third stage, after the model call: counts the planned guidance as shown.
         """
+    def set_first_step_index(self, /, index: SupportsIndex) -> None:
+        """
+        Sets the index of the first step, which guidance refers to. No effect after the first step.
+        """
     @property
     def state(self, /) -> str:
         """
@@ -295,6 +314,11 @@ class Step:
         True if the tool call failed.
         """
     @property
+    def is_structured(self, /) -> bool:
+        """
+        True if the argument was not a string; `action_input` is then its JSON.
+        """
+    @property
     def observation(self, /) -> str:
         """
         Result of the tool call.
@@ -316,6 +340,11 @@ class StepLogEntry:
     One completed model call: state, scores, injected guidance and token counts.
     """
     def __repr__(self, /) -> str: ...
+    @property
+    def advised(self, /) -> list[str]:
+        """
+        Monitors whose advice was injected.
+        """
     def as_dict(self, /) -> "dict[str, object]":
         """
         Returns the entry as a dictionary without absent fields.

@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from reasonblocks._engine import Rules, Step, score_step
+from reasonblocks._engine import DEFAULT_PLACEMENT, Rules, Step, score_step
 from reasonblocks.experiments import assign_arm, sdk_version
 from reasonblocks.lookup import Library, LocalLibrary, ServerLibrary, TierFilter
-from reasonblocks.server import MAX_STEPS, Server
+from reasonblocks.server import MAX_STEPS, Server, evaluation_row
 from reasonblocks.settings import checked_key, masked_key, resolved_base_url
 from reasonblocks.steering import SteeringSession
 from reasonblocks.telemetry import Telemetry
@@ -50,18 +50,19 @@ class ReasonBlocks:
         live_streaming_enabled: bool = True,
         task_profile: str = "coding",
         monitor_weights: Mapping[str, float] | None = None,
-        suite: str = "both",
+        suite: str = "semantic",
         fire_threshold: float | None = None,
         gate: Mapping[str, float] | None = None,
-        placement: Placement = "system",
+        placement: Placement | None = None,
         enforce_token_budget: bool = False,
         patterns: Library | Iterable[Mapping[str, Any]] | None = None,
-        tiers: Iterable[str] = ("e1", "e2", "e3"),
+        tiers: Iterable[str] | None = None,
         server: Server | None = None,
         timeout: float | None = None,
     ) -> None:
         if monitor_names:
             raise ValueError("`monitor_names` is not supported: use `suite` to select and `monitor_weights` to weight")
+        placement = placement or DEFAULT_PLACEMENT
         if placement not in {"system", "tail"}:
             raise ValueError(f"invalid `placement` ({placement!r}): use 'system' or 'tail'")
         self._api_key = checked_key(api_key)
@@ -70,6 +71,9 @@ class ReasonBlocks:
         self._weights = dict(monitor_weights or {})
         self._customer_id = customer_id
         self.placement: Placement = placement
+        # Standing rules are inserted only if the user asks for them or brings patterns.
+        enabled = set(tiers) if tiers is not None else {"e1", "e2"} if patterns is None else {"e1", "e2", "e3"}
+        self._suite = suite
         monitoring: dict[str, Any] = {
             "suite": suite,
             "task_profile": task_profile,
@@ -83,6 +87,7 @@ class ReasonBlocks:
             routing=dict(model_routing or {}),
             token_budget=token_budget,
             enforce_token_budget=enforce_token_budget,
+            standing_rules="e3" in enabled,
         )
         """Configuration of the engine for steered runs."""
         self._observe_rules = Rules(**monitoring, gate={"injections_max": 0}, token_budget=token_budget)
@@ -92,7 +97,7 @@ class ReasonBlocks:
             server = Server(self._api_key, self._base_url, timeout=timeout)
         self.server = server
         """Client of the server; `None` without a server."""
-        self._library = self._make_library(patterns, set(tiers)) if e_traces_enabled else None
+        self._library = self._make_library(patterns, enabled) if e_traces_enabled else None
         self._telemetry = Telemetry(self.server) if self.server is not None else None
         self._sends_telemetry = live_streaming_enabled
 
@@ -127,8 +132,14 @@ class ReasonBlocks:
         }
         run_id = run.get("run_id") or str(uuid.uuid4())
         evaluator = None
-        if self.server is not None and is_steered:
-            settings = {"task_profile": self._task_profile, "weights": self._weights, "task": fields["task"]}
+        if self.server is not None and is_steered and self._suite != "none":
+            settings = {
+                "task_profile": self._task_profile,
+                "weights": self._weights,
+                "task": fields["task"],
+                # The default of the server; other servers do not know the field.
+                "suite": self._suite if self._suite in {"heuristic", "both"} else None,
+            }
             evaluator = _ServerEvaluator(self.server, run_id, settings)
         sends_telemetry = self._sends_telemetry or "experiment_id" in fields["metadata"]
         return SteeringSession(
@@ -256,19 +267,25 @@ class _ServerEvaluator:
 
     def __init__(self, server: Server, run_id: str, settings: dict[str, Any]) -> None:
         self._server, self._run_id, self._settings = server, run_id, settings
-        self._steps: deque[Step] = deque(maxlen=MAX_STEPS)
+        self._rows: deque[dict[str, Any]] = deque(maxlen=MAX_STEPS)
         self._mark = ""
 
-    def evaluate(self, new_steps: list[Step], model_id: str) -> dict[str, Any] | None:
-        self._steps.extend(new_steps)
-        reply = self._request(new_steps, model_id, self._mark) if self._mark else None
+    def evaluate(
+        self, new_steps: list[Step], model_id: str, *, advised: list[str], first_step_index: int
+    ) -> dict[str, Any] | None:
+        rows = [evaluation_row(step) for step in new_steps]
+        if advised and rows:
+            rows[0]["advised"] = advised
+        self._rows.extend(rows)
+        self._settings["first_step_index"] = first_step_index
+        reply = self._request(rows, model_id, self._mark) if self._mark else None
         if reply is None:
-            reply = self._request(list(self._steps), model_id, "")
+            reply = self._request(list(self._rows), model_id, "")
         mark = (reply or {}).get("mark")
         self._mark = mark if isinstance(mark, str) else ""
         return reply
 
-    def _request(self, steps: list[Step], model_id: str, after_mark: str) -> dict[str, Any] | None:
-        return self._server.evaluate(
-            steps, model=model_id, run_id=self._run_id, after_mark=after_mark, **self._settings
+    def _request(self, rows: list[dict[str, Any]], model_id: str, after_mark: str) -> dict[str, Any] | None:
+        return self._server.evaluate_rows(
+            rows, model=model_id, run_id=self._run_id, after_mark=after_mark, **self._settings
         )

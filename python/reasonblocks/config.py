@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from reasonblocks._engine import DEFAULT_PLACEMENT
 from reasonblocks.client import ReasonBlocks
 from reasonblocks.server import Server
 from reasonblocks.types import Placement
@@ -24,7 +25,7 @@ class ReasonBlocksConfig:
     """Look up patterns for similar situations."""
     enable_e2: bool = True
     """Look up patterns for the detected failure type."""
-    enable_e3: bool = True
+    enable_e3: bool = False
     """Insert the standing rules into the first call."""
     enable_monitor_steering: bool = True
     """Monitor the steps and insert advice."""
@@ -49,9 +50,9 @@ class ReasonBlocksConfig:
     """Weight profile: `coding`, `pr_review`, `qa`, or a profile of the server."""
     monitor_weights: dict[str, float] | None = None
     """Weights that override those of the profile."""
-    suite: str = "both"
-    """Monitor suite: `both`, `heuristic` or `semantic`."""
-    placement: Placement = "system"
+    suite: str = "semantic"
+    """Monitor suite that fires and advises: `semantic`, `heuristic` or `both`."""
+    placement: Placement = DEFAULT_PLACEMENT
     """Position of guidance: in the system prompt, or after the last message."""
 
     def summary(self) -> dict[str, bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
@@ -90,14 +91,40 @@ class Server:
         With the `mark` of an earlier reply as `after_mark`, `steps` are only those since; the result is `None` if the
         server no longer knows the mark.
         """
-        body: Json = {"model": model[:128], "task_profile": task_profile}
-        body["steps"] = [evaluation_row(step) for step in steps[-MAX_STEPS:]]
+        rows = [evaluation_row(step) for step in steps[-MAX_STEPS:]]
+        return self.evaluate_rows(
+            rows,
+            model=model,
+            task_profile=task_profile,
+            weights=weights,
+            suite=suite,
+            task=task,
+            run_id=run_id,
+            after_mark=after_mark,
+        )
+
+    def evaluate_rows(
+        self,
+        rows: Sequence[Json],
+        *,
+        model: str = "",
+        task_profile: str = "coding",
+        weights: Mapping[str, float] | None = None,
+        suite: str | None = None,
+        task: str = "",
+        run_id: str = "",
+        after_mark: str = "",
+        first_step_index: int = 0,
+    ) -> Json | None:
+        """Variant of `evaluate` for steps in the format of the request."""
+        body: Json = {"model": model[:128], "task_profile": task_profile, "steps": list(rows)}
         optional = {
             "weights": dict(weights or {}),
             "suite": suite,
             "task": task[:MAX_TEXT_CHARS],
             "run_id": run_id,
             "after_mark": after_mark,
+            "first_step_index": first_step_index,
         }
         body |= {name: value for name, value in optional.items() if value}
         reply = self._blocking_call("POST", "/monitors/evaluate", body)
@@ -208,6 +235,8 @@ def evaluation_row(step: Step) -> Json:
     """Return a step in the format of `/monitors/evaluate`."""
     row = telemetry_row(step)
     row["observation_is_error"] = row.pop("is_error")
+    if step.is_structured and len(step.action_input) <= MAX_TEXT_CHARS:
+        row["action_input"] = json.loads(step.action_input)
     return row
 
 

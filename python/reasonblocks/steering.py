@@ -40,8 +40,14 @@ class TokenBudgetReached(RuntimeError):  # noqa: N818 -- a limit that the user s
 class RemoteEvaluator(Protocol):
     """Evaluates the steps of a run outside this process."""
 
-    def evaluate(self, new_steps: list[Step], model_id: str) -> dict[str, Any] | None:
-        """Return the evaluation of the run so far, or `None` on failure."""
+    def evaluate(
+        self, new_steps: list[Step], model_id: str, *, advised: list[str], first_step_index: int
+    ) -> dict[str, Any] | None:
+        """Return the evaluation of the run so far, or `None` on failure.
+
+        `advised` are the monitors whose advice the model read before these steps. `first_step_index` is the index of
+        the first step of the run.
+        """
 
 
 @dataclass(slots=True)
@@ -113,6 +119,9 @@ class SteeringSession:
         self._evaluator = evaluator
         self._telemetry = telemetry
         self._unsent: list[Step] = []
+        self._first_step_index: int | None = None
+        self._advised: list[str] = []
+        """Monitors whose advice was shown since the evaluator was last called."""
         self._row_count = 0
         self._plan: Plan | None = None
         self._response: Response | None = None
@@ -225,6 +234,10 @@ class SteeringSession:
             if not self._started:
                 self.start()
             self._unsent += steps
+            if steps and self._first_step_index is None:
+                # A call before the first step has the row 0.
+                self._first_step_index = 1 if self.step_log else 0
+                self._run.set_first_step_index(self._first_step_index)
             if self._evaluator is None and self._library is None:
                 plan = self._run.decide(steps, model_id)
             else:
@@ -296,6 +309,7 @@ class SteeringSession:
         self._response = response
         self._plan = None
         self.step_log.append(entry)
+        self._advised += entry.advised
         decision.entry, decision.plan = entry, None
         self._send_call(entry)
         return entry
@@ -303,7 +317,12 @@ class SteeringSession:
     # Between the stages.
 
     def _evaluate(self, steps: list[Step], model_id: str) -> dict[str, Any] | None:
-        return self._evaluator.evaluate(steps, model_id) if self._evaluator is not None and steps else None
+        if self._evaluator is None or not steps:
+            return None
+        advised, self._advised = self._advised, []
+        return self._evaluator.evaluate(
+            steps, model_id, advised=advised, first_step_index=self._first_step_index or 0
+        )
 
     def _look_up(self, pre_call: PreCall, model_id: str) -> Any:
         queries = pre_call.queries if self._library is not None else []

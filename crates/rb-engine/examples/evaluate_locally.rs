@@ -2,13 +2,13 @@
 
 use rb_engine::config::{ConfigError, EngineConfig};
 use rb_engine::monitors::SuiteChoice;
+use rb_engine::policy::Policy;
 use rb_engine::run::MonitorSet;
 use rb_engine::step::{Input, Step};
 
 #[expect(clippy::print_stdout, reason = "an example shows something")]
 fn main() -> Result<(), ConfigError> {
-    let rules =
-        EngineConfig { suite: SuiteChoice::Heuristic, ..EngineConfig::default() }.check()?;
+    let rules = EngineConfig::with_policy(Policy::only(SuiteChoice::Heuristic)).check()?;
     let mut panel = MonitorSet::new(&rules, "");
     for thought in ["Let me look at this", "Hmm, not sure", "Maybe I missed something"] {
         let step =

@@ -8,10 +8,11 @@
 //! ```
 //! use rb_engine::config::EngineConfig;
 //! use rb_engine::monitors::SuiteChoice;
+//! use rb_engine::policy::Policy;
 //! use rb_engine::run::MonitorSet;
 //! use rb_engine::step::{Input, Step};
 //!
-//! let engine = EngineConfig { suite: SuiteChoice::Heuristic, ..EngineConfig::default() }.check()?;
+//! let engine = EngineConfig::with_policy(Policy::only(SuiteChoice::Heuristic)).check()?;
 //! let mut monitors = MonitorSet::new(&engine, "");
 //! let thoughts = ["Let me look at this", "Hmm, not sure", "Maybe I missed something"];
 //! let steps = thoughts.map(|thought| Step::thought(thought).with_action("read_file", Input::None));

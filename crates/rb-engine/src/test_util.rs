@@ -68,13 +68,14 @@ fn check_run(monitor: &str, name: &str, task: &str, fixture: &str) {
             reading.score > 0.0,
             "evidence with every score: {line}"
         );
-        let fired = if reading.fired { " FIRED" } else { "" };
+        let is_over = reading.fired || reading.signal;
+        let fired = if is_over { " FIRED" } else { "" };
         let _ = writeln!(want, "{} | {}", text.trim(), expected.trim());
         // `quiet` accepts any score that does not fire.
-        let quiet = expected.trim() == "quiet" && !reading.fired;
+        let quiet = expected.trim() == "quiet" && !is_over;
         let shown = if quiet { "quiet".to_owned() } else { format!("{:.2}{fired}", reading.score) };
         let shown = match expected.trim() {
-            "FIRED" if reading.fired => "FIRED".to_owned(),
+            "FIRED" if is_over => "FIRED".to_owned(),
             "any" => "any".to_owned(),
             _ => shown,
         };

@@ -3,23 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use rb_engine::policy::{Integration, Placement};
 use serde::Deserialize;
+use serde::de::Error as _;
 
 use crate::base_urls::BaseUrls;
 use crate::budget::BudgetConfig;
 use crate::mode::{Experiment, Mode};
 use crate::upstream::RawUpstream;
-
-/// Where guidance stands in a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Placement {
-    /// Behind the last words, and from then on always there: the cached beginning stays as it is.
-    #[default]
-    Tail,
-    /// In the system prompt of one request.
-    System,
-}
 
 /// The gateway's settings.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -34,7 +25,8 @@ pub struct GatewayConfig {
     pub mode: Mode,
     /// What is done with the runs of single keys, by key id.
     pub key_modes: BTreeMap<String, Mode>,
-    /// Where guidance stands.
+    /// Position of guidance in a request.
+    #[serde(deserialize_with = "placement")]
     pub placement: Placement,
     /// Splits runs into arms.
     pub experiment: Option<Experiment>,
@@ -44,7 +36,7 @@ pub struct GatewayConfig {
     pub routing: BTreeMap<String, String>,
     /// How often the model of a run may be changed.
     pub routing_switches_max: u32,
-    /// Whether the standing rules of the library (E3) go into the first call of a run.
+    /// Alias of the server's `standing_rules`.
     pub standing_rules: bool,
     /// Longer requests are refused.
     pub watched_bytes_max: usize,
@@ -66,7 +58,7 @@ impl Default for GatewayConfig {
             upstreams: Vec::new(),
             mode: Mode::default(),
             key_modes: BTreeMap::new(),
-            placement: Placement::default(),
+            placement: Placement::default_of(Integration::Gateway),
             experiment: None,
             budget: BudgetConfig::default(),
             routing: BTreeMap::new(),
@@ -78,6 +70,13 @@ impl Default for GatewayConfig {
             decided_within: Duration::from_millis(50),
         }
     }
+}
+
+fn placement<'de, D: serde::Deserializer<'de>>(given: D) -> Result<Placement, D::Error> {
+    let name = String::deserialize(given)?;
+    Placement::from_name(&name).ok_or_else(|| {
+        D::Error::custom(format!("invalid `placement` ({name}): use tail or system"))
+    })
 }
 
 fn millis<'de, D: serde::Deserializer<'de>>(given: D) -> Result<Duration, D::Error> {

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use rb_engine::guidance::Fragment;
+use rb_engine::policy::Placement;
 use rb_engine::run::Stop;
 use rb_engine::run::record::FIRST_CALL;
 use rb_store::{RunKey, StepRow};
@@ -25,7 +26,7 @@ use crate::conversation::state::{Conversation, Place};
 use crate::conversation::store::{Conversations, head, newest_mark};
 use crate::exchange::{Change as Made, Incoming, Watched};
 use crate::mode::Mode;
-use crate::{Gateway, NAMELESS, Placement, remembered};
+use crate::{Gateway, NAMELESS, remembered};
 use rb_runtime::clock::now_ms;
 use rb_runtime::runs::{
     CallContext, Decided, Delivery, Durability, MAX_ATTEMPTS, RunError, RunSession,
@@ -191,7 +192,6 @@ async fn decide(
         delivery: Delivery::Confirmed,
         budget_warning,
         may_steer,
-        has_standing_rules: gateway.config.standing_rules,
         description: &|| gateway.start_of(incoming, &named, &project, chat),
         is_described_again: place == Place::Instead,
         companion: &|| Some(remembered(run, &conversation.lock())),

@@ -50,7 +50,7 @@ use tokio::sync::RwLock;
 
 pub use base_urls::BaseUrls;
 pub use budget::BudgetConfig;
-pub use config::{GatewayConfig, Placement};
+pub use config::GatewayConfig;
 pub use headers::KEY as KEY_HEADER;
 pub use mode::{Experiment, Mode};
 pub use proxy::rate_limited;

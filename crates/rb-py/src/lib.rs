@@ -47,6 +47,12 @@ mod module {
     #[pymodule_export]
     const DEFAULT_FIRE_THRESHOLD: f64 = rb_engine::monitors::DEFAULT_FIRE_THRESHOLD;
 
+    /// Default position of guidance in a middleware.
+    #[pymodule_export]
+    const DEFAULT_PLACEMENT: &str = Placement::default_of(Integration::Middleware).name();
+
+    use rb_engine::policy::{Integration, Placement};
+
     #[pymodule_export]
     use crate::embedding::{TextIndex, embed, similarity};
     #[pymodule_export]

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use rb_engine::config::weights::{Profile, Weights};
 use rb_engine::config::{Engine as EngineRules, EngineConfig};
 use rb_engine::monitors::SuiteChoice;
+use rb_engine::policy::Policy;
 use rb_engine::policy::fsm::FsmConfig;
 use rb_engine::policy::gate::GateConfig;
 use rb_engine::policy::routing::Routing;
@@ -28,8 +29,8 @@ pub(crate) struct Rules {
 impl Rules {
     #[new]
     #[pyo3(signature = (
-        *, suite = "both", task_profile = "coding", weights = None, fire_threshold = None, fsm = None, gate = None,
-        routing = None, token_budget = None, enforce_token_budget = false,
+        *, suite = "semantic", task_profile = "coding", weights = None, fire_threshold = None, fsm = None, gate = None,
+        routing = None, token_budget = None, enforce_token_budget = false, standing_rules = false,
     ))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python, each with a default")]
     fn new(
@@ -42,6 +43,7 @@ impl Rules {
         routing: Option<BTreeMap<String, String>>,
         token_budget: Option<u64>,
         enforce_token_budget: bool,
+        standing_rules: bool,
     ) -> PyResult<Self> {
         let mut notes = Vec::new();
         let profile = Profile::from_name(task_profile).unwrap_or_else(|| {
@@ -57,12 +59,16 @@ impl Rules {
         notes.extend(weight_notes.iter().map(ToString::to_string));
         let routing = routing.unwrap_or_default();
         let routes = routing.iter().map(|(state, model)| (state.as_str(), model.as_str()));
+        let policy = Policy {
+            standing_rules,
+            gate: gate_of(&gate.unwrap_or_default())?,
+            ..Policy::of_suite(suite_of(suite)?)
+        };
         let config = EngineConfig {
-            suite: suite_of(suite)?,
+            policy,
             weights,
             fire_threshold,
             fsm: fsm_of(&fsm.unwrap_or_default())?,
-            gate: gate_of(&gate.unwrap_or_default())?,
             routing: Routing::from_names(routes)
                 .map_err(|e| PyValueError::new_err(e.to_string()))?,
             budget: token_budget.map(|tokens_max| TokenBudget {
@@ -83,7 +89,7 @@ fn suite_of(name: &str) -> PyResult<SuiteChoice> {
         "semantic" => Ok(SuiteChoice::Semantic),
         "none" => Ok(SuiteChoice::Neither),
         other => Err(PyValueError::new_err(format!(
-            "`suite` ({other:?}) must be \"both\", \"heuristic\", \"semantic\" or \"none\""
+            "`suite` ({other:?}) must be \"semantic\", \"heuristic\", \"both\" or \"none\""
         ))),
     }
 }

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use rb_engine::guidance::Query as EngineQuery;
 use rb_engine::run::Reading as EngineReading;
-use rb_engine::run::remote_verdict::RemoteVerdict;
+use rb_engine::run::remote_verdict::{RemoteAdvice, RemoteVerdict};
 use rb_engine::run::{Plan as EnginePlan, PreCall as EnginePreCall, Run as EngineRun, Stop};
 
 use crate::patterns::retrieved;
@@ -69,8 +69,10 @@ pub(crate) struct Reading {
     suite: &'static str,
     /// Score from 0 (healthy) to 1 (worst).
     score: f64,
-    /// True if the score reached the threshold.
+    /// True if the score reached the threshold and the monitor may advise.
     fired: bool,
+    /// True if the score reached the threshold of a monitor that is only recorded.
+    signal: bool,
     /// Failure type that the monitor detects.
     failure_type: &'static str,
     /// Advice for the agent, if the monitor fired.
@@ -184,6 +186,11 @@ impl Run {
         Ok(dict)
     }
 
+    /// Sets the index of the first step, which guidance refers to. No effect after the first step.
+    fn set_first_step_index(&self, index: u32) -> PyResult<()> {
+        self.with(|run| run.set_first_step_index(index))
+    }
+
     /// State of the run: INIT, FAST, NORMAL, SLOW, SKIP or END.
     #[getter]
     fn state(&self) -> PyResult<&'static str> {
@@ -242,6 +249,14 @@ impl PreCall {
     fn readings(&self) -> PyResult<Vec<Reading>> {
         self.with(|pre_call| {
             pre_call.assessment.readings.iter().map(Reading::from_engine).collect()
+        })
+    }
+
+    /// Names of the monitors at their thresholds that are only recorded.
+    #[getter]
+    fn signals(&self) -> PyResult<Vec<&'static str>> {
+        self.with(|pre_call| {
+            pre_call.assessment.signals().map(|reading| reading.monitor.id).collect()
         })
     }
 
@@ -309,6 +324,7 @@ impl Reading {
             suite: reading.monitor.suite.name(),
             score: reading.score,
             fired: reading.fired,
+            signal: reading.signal,
             failure_type: reading.monitor.failure_type,
             advice: reading.advice(),
             steps: steps.collect(),
@@ -363,12 +379,34 @@ fn parse_verdict(reply: &Bound<'_, PyDict>) -> PyResult<RemoteVerdict> {
     };
     let composite = get("composite")?.and_then(|c| c.extract().ok()).unwrap_or(0.0);
     let inject = get("inject")?.is_some_and(|inject| inject.is_truthy().unwrap_or(false));
-    let text = get("intervention_text")?;
-    let text = match text.as_ref().and_then(|text| text.cast::<PyString>().ok()) {
-        Some(text) if inject => Some(utf8(text)?.into_owned()),
-        Some(_) | None => None,
-    };
+    let advice = if inject { advice(reply)? } else { Vec::new() };
     let fired: Vec<&str> = fired.iter().map(String::as_str).collect();
     let scores = scores.iter().map(|(name, score)| (name.as_str(), *score));
-    Ok(RemoteVerdict::new(scores, &fired, composite, text))
+    Ok(RemoteVerdict::new(scores, &fired, composite, advice))
+}
+
+/// Reads the guidance of a reply: the advice of each fired monitor, or else the one text of the reply. The advice in
+/// `evidence` has the wording of the local engine; `intervention_text` adds the index of the step.
+fn advice(reply: &Bound<'_, PyDict>) -> PyResult<Vec<RemoteAdvice>> {
+    let text = |dict: &Bound<'_, PyDict>, key: &str| -> PyResult<Option<String>> {
+        let value = dict.get_item(key)?;
+        let value = value.as_ref().and_then(|value| value.cast::<PyString>().ok());
+        value.map(|value| Ok(utf8(value)?.into_owned())).transpose()
+    };
+    let is_by_monitor = text(reply, "injection_path")?.as_deref() == Some("monitor");
+    let mut all = Vec::new();
+    let evidence = reply.get_item("evidence")?;
+    let evidence = evidence.as_ref().and_then(|list| list.cast::<PyList>().ok());
+    for entry in evidence.into_iter().flatten().filter(|_| is_by_monitor) {
+        if let Ok(entry) = entry.cast::<PyDict>()
+            && let Some(text_of) = text(entry, "text")?
+        {
+            all.push(RemoteAdvice { monitor: text(entry, "monitor")?, text: text_of });
+        }
+    }
+    if all.is_empty() {
+        let only = text(reply, "intervention_text")?;
+        all.extend(only.map(|text| RemoteAdvice { monitor: None, text }));
+    }
+    Ok(all)
 }

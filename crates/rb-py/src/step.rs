@@ -69,6 +69,12 @@ impl Step {
         self.input.as_engine().text()
     }
 
+    /// True if the argument was not a string; `action_input` is then its JSON.
+    #[getter]
+    fn is_structured(&self) -> bool {
+        matches!(self.input, Argument::Json(_))
+    }
+
     fn __repr__(&self) -> String {
         let shown = |text: &str| text.chars().take(40).collect::<String>();
         let (thought, action) = (shown(&self.thought), self.action.as_deref().unwrap_or_default());

@@ -26,6 +26,8 @@ pub(crate) struct StepLogEntry {
     injection_sources: Vec<&'static str>,
     /// Full texts of the injected advice.
     intervention_texts: Vec<String>,
+    /// Monitors whose advice was injected.
+    advised: Vec<&'static str>,
     /// Monitors that fired on the steps before the call.
     monitors_fired: Vec<&'static str>,
     /// Failure type of the most serious fired monitor.
@@ -61,6 +63,7 @@ impl StepLogEntry {
             injections: record.injections,
             injection_sources: record.injection_sources.into_iter().map(Source::name).collect(),
             intervention_texts: record.intervention_texts,
+            advised: record.advised,
             monitors_fired: record.monitors_fired,
             failure_type: record.failure_type,
             skipped_reason: record.skipped_reason,

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use rb_engine::config::{Engine, EngineConfig};
 use rb_engine::monitors::SuiteChoice;
+use rb_engine::policy::Policy;
 use rb_engine::run::MonitorSet;
 use rb_engine::step::{Input, Step};
 
@@ -20,7 +21,7 @@ pub(crate) fn score_step(text: &Bound<'_, PyString>) -> PyResult<f64> {
 }
 
 static DEFAULT: LazyLock<Arc<Engine>> = LazyLock::new(|| {
-    let config = EngineConfig { suite: SuiteChoice::Heuristic, ..EngineConfig::default() };
+    let config = EngineConfig::with_policy(Policy::only(SuiteChoice::Heuristic));
     Arc::new(config.check().unwrap_or_default())
 });
 
@@ -38,7 +39,7 @@ pub(crate) fn heuristic_scores(
     let rules = if (cap, budget, window, min_total) == (5, 20, 5, 8) {
         Arc::clone(&DEFAULT)
     } else {
-        let mut config = EngineConfig { suite: SuiteChoice::Heuristic, ..EngineConfig::default() };
+        let mut config = EngineConfig::with_policy(Policy::only(SuiteChoice::Heuristic));
         config.monitors.streak.cap = cap;
         config.monitors.call_count.budget = budget;
         config.monitors.diversity.window = window;

@@ -147,7 +147,7 @@ impl SuiteScorer {
 
 impl Scorer for SuiteScorer {
     fn name(&self) -> &str {
-        match self.engine.config().suite {
+        match self.engine.policy().advises {
             SuiteChoice::Neither => "none",
             SuiteChoice::Heuristic => Suite::Heuristic.name(),
             SuiteChoice::Semantic => Suite::Semantic.name(),
@@ -156,7 +156,7 @@ impl Scorer for SuiteScorer {
     }
 
     fn monitors(&self) -> Vec<&'static str> {
-        let suite = self.engine.config().suite;
+        let suite = self.engine.policy().computed;
         ALL.iter().filter(|spec| suite.includes(spec.suite)).map(|spec| spec.id).collect()
     }
 
@@ -206,6 +206,7 @@ impl Scorer for StepCount {
 #[cfg(test)]
 mod tests {
     use rb_engine::config::EngineConfig;
+    use rb_engine::policy::Policy;
 
     use super::*;
     use crate::corpus::OwnedStep;
@@ -218,7 +219,7 @@ mod tests {
 
     #[test]
     fn consecutive_firing_steps_are_one_alarm() {
-        let config = EngineConfig { suite: SuiteChoice::Heuristic, ..EngineConfig::default() };
+        let config = EngineConfig::with_policy(Policy::only(SuiteChoice::Heuristic));
         let scorer = SuiteScorer::new(config.check().expect("a valid configuration"));
         let trace = scorer.trace(&run_of(12));
         let streak = scorer.monitors().iter().position(|id| *id == "streak").expect("a monitor");

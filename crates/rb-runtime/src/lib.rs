@@ -50,6 +50,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rb_engine::analysis::embedding::Embedder;
+use rb_engine::policy::Policy;
 use rb_store::Store;
 
 use auth::Keys;
@@ -75,6 +76,8 @@ pub struct RuntimeConfig {
     /// The server listens on this machine only.
     pub is_loopback: bool,
     pub gates: Gates,
+    /// Policy of all runs.
+    pub policy: Policy,
     /// Interventions per organisation and month.
     pub intervention_cap: Option<u64>,
     pub live_runs_max: usize,
@@ -144,6 +147,7 @@ impl Runtime {
                 Arc::clone(&store),
                 Arc::clone(&profiles),
                 Arc::clone(&embedder),
+                config.policy,
                 metrics.replays.clone(),
             ),
             guidance: Arc::clone(&guidance),

@@ -54,6 +54,7 @@ impl App {
             static_keys: config.static_keys.clone(),
             is_loopback,
             gates: Gates { e1: config.e1_gate, e2: config.e2_gate },
+            policy: config.policy,
             intervention_cap: config.intervention_cap,
             live_runs_max: config.live_runs_max,
             live_idle: config.live_idle,

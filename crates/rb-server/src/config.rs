@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rb_engine::policy::Policy;
 use rb_wire::providers::PROVIDERS;
 use serde::Deserialize;
 
@@ -43,6 +44,8 @@ pub struct RawConfig {
     pub e1_sim_gate: f64,
     /// How similar a situation must be for an E2 pattern.
     pub e2_sim_gate: f64,
+    /// Adds the standing rules of the library (E3) to the first call of every run.
+    pub standing_rules: bool,
     /// Runs that nothing was heard of for so many days are deleted; 0 keeps them.
     pub retention_days: u32,
     /// Interventions an organisation may use a month; 0 sets no cap.
@@ -87,6 +90,7 @@ impl Default for RawConfig {
             cors_allow_dev_origins: false,
             e1_sim_gate: 0.8,
             e2_sim_gate: 0.7,
+            standing_rules: false,
             retention_days: 0,
             intervention_cap: 0,
             intervention_cap_enabled: true,
@@ -118,6 +122,7 @@ pub struct Config {
     pub cors_dev: bool,
     pub e1_gate: f64,
     pub e2_gate: f64,
+    pub policy: Policy,
     pub retention: Option<Duration>,
     pub intervention_cap: Option<u64>,
     pub live_runs_max: usize,
@@ -297,8 +302,14 @@ impl RawConfig {
         Ok(self)
     }
 
+    fn policy(&self) -> Policy {
+        let standing_rules = self.standing_rules || self.gateway.standing_rules;
+        Policy { standing_rules, ..Policy::default() }
+    }
+
     /// Checks that the settings can work.
     pub fn check(self) -> Result<Config, ConfigError> {
+        let policy = self.policy();
         let wrong = |name, value: String, wanted| ConfigError::Value { name, value, wanted };
         let listen = self.listen.parse().map_err(|_| {
             wrong("listen", self.listen.clone(), "an address and a port such as `127.0.0.1:9000`")
@@ -366,6 +377,7 @@ impl RawConfig {
             cors_dev: self.cors_allow_dev_origins,
             e1_gate: self.e1_sim_gate,
             e2_gate: self.e2_sim_gate,
+            policy,
             retention: (days > 0).then(|| Duration::from_secs(days * 86_400)),
             intervention_cap: capped.then_some(self.intervention_cap),
             live_runs_max: self.live_runs_max,

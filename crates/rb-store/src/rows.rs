@@ -59,6 +59,8 @@ pub struct RunRow {
     pub injected_steps: u64,
     /// Number of steps on which each monitor fired.
     pub fired: BTreeMap<String, u64>,
+    /// Number of steps on which each monitor scored `Health::DANGER_FROM` or more.
+    pub high_scores: BTreeMap<String, u64>,
 }
 
 /// Token counts of a step, a run or an experiment arm.

@@ -1,15 +1,20 @@
 //! View of a stored run: recorded scores and guidance, with difficulties recomputed from the thoughts.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use rb_engine::analysis::difficulty::difficulty;
 use rb_engine::guidance::OPERATOR_PREFIX;
 use rb_engine::monitors::ALL;
+use rb_engine::policy::Policy;
 use rb_engine::policy::fsm::{Fsm, Limits, State};
 use rb_engine::run::record::FIRST_CALL;
 use rb_store::{RunRow, StepRow};
 
 use crate::model::{EvidenceView, RunView, StepView};
+
+/// Policy of all stored runs.
+static POLICY: LazyLock<Policy> = LazyLock::new(Policy::default);
 
 /// Recomputes the FSM states of rows that were stored without one.
 ///
@@ -85,18 +90,23 @@ pub fn from_store<'a>(
     }
 }
 
-/// Returns every monitor with a score, in the order of the engine's table; unknown monitors come last.
+/// Returns every monitor with a score: those that fire in the order of the engine's table, unknown ones, quiet ones.
 fn monitors(rows: &[StepRow]) -> Vec<Cow<'_, str>> {
     let mut names: Vec<&str> =
         rows.iter().flat_map(|row| row.scores.keys().map(AsRef::as_ref)).collect();
     names.sort_unstable();
     names.dedup();
-    names.sort_by_key(|name| ALL.iter().position(|spec| spec.id == *name).unwrap_or(ALL.len()));
+    let place = |name: &str| ALL.iter().position(|spec| spec.id == name).unwrap_or(ALL.len());
+    names.sort_by_key(|name| (POLICY.is_quiet(name), place(name)));
     names.into_iter().map(Cow::Borrowed).collect()
 }
 
 fn step(row: &StepRow) -> StepView<'_> {
     let text = |text: &'_ Option<String>| text.clone().unwrap_or_default();
+    // Older rows have the quiet monitors in `fired`.
+    let fired = row.fired.iter().map(String::as_str).filter(|name| !POLICY.is_quiet(name));
+    let fired = fired.map(Cow::Borrowed);
+    let signals = POLICY.signals(|name| row.scores.get(name).copied()).map(Cow::Borrowed);
     let evidence = row.evidence.iter().map(|evidence| EvidenceView {
         monitor: Cow::Borrowed(evidence.monitor.as_str()),
         score: evidence.score,
@@ -114,7 +124,8 @@ fn step(row: &StepRow) -> StepView<'_> {
         tokens: Some(row.tokens.total).filter(|tokens| *tokens > 0),
         cost_usd: Some(row.cost_usd).filter(|cost| *cost > 0.0),
         composite: row.total_score,
-        fired: row.fired.iter().map(|name| Cow::Borrowed(name.as_str())).collect(),
+        fired: fired.collect(),
+        signals: signals.collect(),
         evidence: evidence.collect(),
         guidance: guidance(row),
         ..StepView::default()

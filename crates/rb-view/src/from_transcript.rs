@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rb_engine::config::Engine;
 use rb_engine::guidance::Retrieved;
+use rb_engine::monitors::MonitorSpec;
 use rb_engine::policy::fsm::{Fsm, Limits};
 use rb_engine::run::Run as SteeredRun;
 use rb_engine::run::record::Reply;
@@ -26,14 +27,18 @@ pub fn from_transcript<'a>(
     let mut fsm = Fsm::new(Limits::default());
     // Scores are those of the unsteered run; the advisor simulates the steered one.
     let mut advisor = Advisor::new(engine, task, run.model.as_deref().unwrap_or_default());
-    let monitors = monitor_set.monitors().map(|monitor| Cow::Borrowed(monitor.id)).collect();
+    let policy = *engine.policy();
+    let mut monitors: Vec<&'static MonitorSpec> = monitor_set.monitors().collect();
+    monitors.sort_by_key(|monitor| !policy.fires(monitor.suite));
+    let monitors: Vec<Cow<'_, str>> =
+        monitors.into_iter().map(|monitor| Cow::Borrowed(monitor.id)).collect();
     let steps = run.steps.iter().zip(0..).map(|(recorded, index)| {
         let step = recorded.step();
         let assessment = monitor_set.observe(&step);
-        let state = assessment.difficulty.map_or(fsm.state(), |difficulty| fsm.advance(difficulty));
+        let state = fsm.observe(assessment.difficulty);
         let view =
             StepView { index, state, guidance_due: advisor.observe(&step), ..texts(recorded) };
-        with_assessment(view, &assessment)
+        with_assessment(view, &assessment, &monitors)
     });
     let steps: Vec<_> = steps.collect();
     RunView {
@@ -74,8 +79,16 @@ fn texts<'a>(step: &'a RunStep<'_>) -> StepView<'a> {
 }
 
 /// Adds scores, fired monitors and evidence to a step.
-fn with_assessment<'a>(step: StepView<'a>, assessment: &Assessment) -> StepView<'a> {
-    let evidence = assessment.fired().filter_map(|reading| {
+fn with_assessment<'a>(
+    step: StepView<'a>,
+    assessment: &Assessment,
+    monitors: &[Cow<'_, str>],
+) -> StepView<'a> {
+    let score = |monitor: &Cow<'_, str>| {
+        let reading = assessment.readings.iter().find(|reading| reading.monitor.id == monitor);
+        reading.map(|reading| reading.score).unwrap_or_default()
+    };
+    let evidence = assessment.fired().chain(assessment.signals()).filter_map(|reading| {
         let seen = reading.evidence.as_ref()?;
         Some(EvidenceView {
             monitor: Cow::Borrowed(reading.monitor.id),
@@ -87,8 +100,9 @@ fn with_assessment<'a>(step: StepView<'a>, assessment: &Assessment) -> StepView<
     StepView {
         difficulty: assessment.difficulty,
         composite: assessment.composite,
-        scores: assessment.readings.iter().map(|reading| reading.score).collect(),
+        scores: monitors.iter().map(score).collect(),
         fired: assessment.fired().map(|reading| Cow::Borrowed(reading.monitor.id)).collect(),
+        signals: assessment.signals().map(|reading| Cow::Borrowed(reading.monitor.id)).collect(),
         evidence: evidence.collect(),
         ..step
     }

@@ -20,7 +20,7 @@ pub struct RunView<'a> {
     pub ended_ms: Option<i64>,
     pub tokens: Option<u64>,
     pub cost_usd: Option<f64>,
-    /// Monitors that scored the run; `StepView::scores` has one entry for each.
+    /// Monitors that scored the run, quiet ones last; `StepView::scores` has one entry for each.
     pub monitors: Vec<Cow<'a, str>>,
     pub steps: Vec<StepView<'a>>,
 }
@@ -43,6 +43,8 @@ pub struct StepView<'a> {
     pub composite: f64,
     pub scores: Vec<f64>,
     pub fired: Vec<Cow<'a, str>>,
+    /// Monitors at their thresholds that are only recorded.
+    pub signals: Vec<Cow<'a, str>>,
     pub evidence: Vec<EvidenceView<'a>>,
     /// Guidance given to the agent, as (source, text).
     pub guidance: Vec<(Cow<'a, str>, Cow<'a, str>)>,
@@ -66,19 +68,31 @@ impl StepView<'_> {
     }
 }
 
-impl RunView<'_> {
+impl<'a> RunView<'a> {
     /// Returns the highest composite and the index of the first step that has it.
     pub fn peak(&self) -> Option<(u32, f64)> {
         let composites = self.steps.iter().map(|step| (step.index, step.composite));
         composites.reduce(|best, next| if next.1 > best.1 { next } else { best })
     }
 
-    /// Returns the monitors that fired, in the order of the table, each with its steps.
-    pub fn fires(&self) -> Vec<(&str, Vec<&StepView<'_>>)> {
-        let fires = self.monitors.iter().map(|monitor| {
-            let fired = self.steps.iter().filter(|step| step.fired.contains(monitor));
-            (monitor.as_ref(), fired.collect::<Vec<_>>())
+    /// Returns the monitors that fired, in the order of `monitors`, each with its steps.
+    pub fn fires(&self) -> Vec<(&str, Vec<&StepView<'a>>)> {
+        self.steps_by_monitor(|step| &step.fired)
+    }
+
+    /// Returns the quiet signals as [`Self::fires`] does.
+    pub fn signals(&self) -> Vec<(&str, Vec<&StepView<'a>>)> {
+        self.steps_by_monitor(|step| &step.signals)
+    }
+
+    fn steps_by_monitor(
+        &self,
+        of: for<'s> fn(&'s StepView<'a>) -> &'s Vec<Cow<'a, str>>,
+    ) -> Vec<(&str, Vec<&StepView<'a>>)> {
+        let monitors = self.monitors.iter().map(|monitor| {
+            let steps = self.steps.iter().filter(|step| of(step).contains(monitor));
+            (monitor.as_ref(), steps.collect::<Vec<_>>())
         });
-        fires.filter(|(_, steps)| !steps.is_empty()).collect()
+        monitors.filter(|(_, steps)| !steps.is_empty()).collect()
     }
 }

@@ -105,6 +105,7 @@ fn facts(view: &RunView<'_>) -> Markup {
                 div { dt { "peak composite" } dd { (format!("{peak:.2}")) span.soft { " at " (step) } } }
             }
             div { dt { "monitors fired" } dd { (view.fires().len()) } }
+            @if !view.signals().is_empty() { div { dt { "signals" } dd { (view.signals().len()) } } }
             div { dt { (if was_steered { "guidance given" } else { "guidance due" }) } dd { (counted(advised, "time")) } }
             @if let Some(tokens) = view.tokens { div { dt { "tokens" } dd { (grouped(tokens)) } } }
             @if let Some(cost) = view.cost_usd { div { dt { "cost" } dd { (dollars(cost)) } } }
@@ -127,7 +128,7 @@ fn task(view: &RunView<'_>) -> Markup {
 
 /// Renders the monitors that fired, each with its first evidence.
 fn alarms(view: &RunView<'_>, scope: &str) -> Markup {
-    let fires = view.fires();
+    let (fires, signals) = (view.fires(), view.signals());
     html! {
         section {
             h2 { "Where it went astray" }
@@ -146,6 +147,11 @@ fn alarms(view: &RunView<'_>, scope: &str) -> Markup {
                         }
                     }
                 }
+            }
+            @if !signals.is_empty() {
+                p.soft { "Signals (recorded, without advice): "
+                    @for (at, (monitor, steps)) in signals.iter().enumerate() {
+                        @if at > 0 { ", " } (name(monitor)) " on " (counted(steps.len(), "step")) } "." }
             }
         }
     }

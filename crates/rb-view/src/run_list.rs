@@ -25,6 +25,7 @@ pub struct Listed {
     pub fired_steps: u64,
     pub peak: f64,
     pub fired: Vec<String>,
+    pub signals: Vec<String>,
     pub tokens: Option<u64>,
     pub cost_usd: Option<f64>,
     /// Anchor of the run, if the page contains it.
@@ -46,6 +47,7 @@ impl From<&RunView<'_>> for Listed {
             fired_steps: count(run.steps.iter().filter(|step| !step.fired.is_empty()).count()),
             peak: run.peak().map_or(0.0, |(_, peak)| peak),
             fired: run.fires().iter().map(|(monitor, _)| (*monitor).to_owned()).collect(),
+            signals: run.signals().iter().map(|(monitor, _)| (*monitor).to_owned()).collect(),
             tokens: run.tokens,
             cost_usd: run.cost_usd,
             anchor: None,
@@ -185,7 +187,8 @@ fn table(runs: &[Listed]) -> Markup {
                         }
                         td { (outcome(run.outcome.as_deref())) }
                         td { (bar(run.peak, "fill-hot", &format!("{:.2}", run.peak))) }
-                        td { @for monitor in &run.fired { span.mark.hot { (name(monitor)) } " " } }
+                        td { @for monitor in &run.fired { span.mark.hot { (name(monitor)) } " " }
+                            @for monitor in &run.signals { span.mark.signal { (name(monitor)) } " " } }
                         td.right { (grouped(run.steps)) }
                         td { (or_dash(&run.model)) }
                     }

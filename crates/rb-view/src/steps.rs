@@ -59,6 +59,7 @@ fn entry(run: &RunView<'_>, step: &StepView<'_>, listed: &HashSet<u32>, scope: &
                 span.marks {
                     @if step.is_error { span.mark { "error" } }
                     @for monitor in &step.fired { span.mark.hot { (name(monitor)) } }
+                    @for monitor in &step.signals { span.mark.signal { (name(monitor)) } }
                     @if !step.guidance.is_empty() { span.mark.told { "guidance given" } }
                     @else if step.guidance_due.is_some() { span.mark.told { "guidance due" } }
                 }

@@ -41,6 +41,7 @@ pub(crate) struct RunStep {
     pub(crate) cache_read_tokens: u64,
     pub(crate) cost_usd: f64,
     pub(crate) fired: Vec<String>,
+    pub(crate) signals: Vec<String>,
     pub(crate) evidence: Vec<Evidence>,
     pub(crate) intervention_texts: Vec<String>,
     pub(crate) injections: Vec<String>,

@@ -1,12 +1,14 @@
 //! Arguments that configure the engine: the monitor suite and the embedding model.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use rb_engine::analysis::embedding::Embedder;
-use rb_engine::monitors::{Suite, SuiteChoice, find};
+use rb_engine::monitors::SuiteChoice;
+use rb_engine::policy::Policy;
 use rb_runtime::retrieval::embedding;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -14,9 +16,9 @@ pub(crate) enum SuiteArg {
     /// First generation: counts and exact comparisons.
     Heuristic,
     /// Second generation: compares meaning.
+    #[default]
     Semantic,
     /// All monitors.
-    #[default]
     Both,
 }
 
@@ -53,15 +55,17 @@ impl EmbeddingArgs {
 
 /// Returns whether a monitor is only a quiet signal: recorded, but without headline or exit code.
 pub(crate) fn is_quiet_signal(monitor: &str) -> bool {
-    find(monitor).is_some_and(|spec| spec.suite == Suite::Heuristic)
+    Policy::default().is_quiet(monitor)
 }
 
-/// Splits firings by monitor into headlines and quiet signals, as text.
-pub(crate) fn split_fired<'a>(
-    fired: impl IntoIterator<Item = (&'a String, &'a u64)>,
+/// Returns the headlines and the quiet signals of a run as text, from the steps on which each monitor fired and on
+/// which it had a high score.
+pub(crate) fn headlines_and_signals(
+    fired: &BTreeMap<String, u64>,
+    high_scores: &BTreeMap<String, u64>,
 ) -> (Vec<String>, Vec<String>) {
-    let (signals, headlines): (Vec<_>, Vec<_>) =
-        fired.into_iter().partition(|(monitor, _)| is_quiet_signal(monitor));
     let text = |(monitor, steps): (&String, &u64)| format!("{monitor} ×{steps}");
-    (headlines.into_iter().map(text).collect(), signals.into_iter().map(text).collect())
+    let headlines = fired.iter().filter(|(monitor, _)| !is_quiet_signal(monitor));
+    let signals = high_scores.iter().filter(|(monitor, _)| is_quiet_signal(monitor));
+    (headlines.map(text).collect(), signals.map(text).collect())
 }

@@ -14,6 +14,7 @@ use rb_engine::analysis::embedding::Vector;
 use rb_engine::config::{Engine, EngineConfig};
 use rb_engine::guidance::{Retrieved, TierResult};
 use rb_engine::monitors::SuiteChoice;
+use rb_engine::policy::Policy;
 use rb_engine::run::record::Reply;
 use rb_engine::run::{MonitorSet, Run};
 use rb_engine::step::{Input, Step};
@@ -51,7 +52,7 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn engine(suite: SuiteChoice) -> Result<Arc<Engine>> {
-    let engine = EngineConfig { suite, ..EngineConfig::default() }.check()?;
+    let engine = EngineConfig::with_policy(Policy::only(suite)).check()?;
     Ok(Arc::new(
         engine.with_embedder(Arc::new(|text: &str| Vector::of(rb_embed::embed(text).values()))),
     ))

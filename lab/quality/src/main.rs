@@ -11,6 +11,7 @@ use flate2::read::MultiGzDecoder;
 use rb_engine::analysis::embedding::Vector;
 use rb_engine::config::EngineConfig;
 use rb_engine::monitors::SuiteChoice;
+use rb_engine::policy::Policy;
 use rb_quality::corpus::{LabelledRun, Split, from_imported};
 use rb_quality::evaluation::{Options, evaluate};
 use rb_quality::scorer::{Scorer, StepCount, SuiteScorer};
@@ -77,7 +78,7 @@ fn main() -> Result<()> {
 }
 
 fn suite(suite: SuiteChoice) -> Result<SuiteScorer> {
-    let engine = EngineConfig { suite, ..EngineConfig::default() }.check()?;
+    let engine = EngineConfig::with_policy(Policy::only(suite)).check()?;
     let embedder = |text: &str| Vector::of(rb_embed::embed(text).values());
     Ok(SuiteScorer::new(engine.with_embedder(Arc::new(embedder))))
 }

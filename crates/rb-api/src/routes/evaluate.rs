@@ -70,6 +70,8 @@ struct EvaluateBody {
     task: Option<String>,
     /// The `mark` of an earlier reply: `steps` go on from there. A server that does not know it any more answers 409.
     after_mark: Option<String>,
+    /// Index of the first step of the run, which texts and evidence refer to; 0 if left out.
+    first_step_index: Option<u32>,
     org_id: Option<String>,
     project_id: Option<String>,
 }
@@ -89,8 +91,11 @@ struct Verdict {
     pattern_id: Option<String>,
     /// The monitors whose score reached their threshold.
     fired: Vec<String>,
+    /// Scores of the suite that was asked for.
     #[schema(value_type = BTreeMap<String, f64>)]
     scores: Scores,
+    /// Monitors of the other suite at their thresholds. They do not affect the composite or the guidance.
+    signals: Vec<String>,
     composite: f64,
     /// Why they fired.
     evidence: Vec<Evidence>,
@@ -107,6 +112,7 @@ struct Verdict {
 struct Judged {
     rules: Arc<Engine>,
     task: String,
+    first_step_index: u32,
     /// Everything above, as bytes: states judged in another way are other states.
     by: Vec<u8>,
     notes: Vec<String>,
@@ -199,14 +205,11 @@ async fn judged(api: &ApiState, org: &str, project: &str, settings: &Settings) -
     let mut cuts = Truncations::default();
     let task = settings.task.clone().or_else(|| told(|row| &row.task));
     let task = cuts.or_empty("task", task, MAX_TASK_CHARS);
-    let mut by = format!("{org}\0{project}\0{suite:?}\0{task}\0").into_bytes();
+    let first_step_index = settings.first_step_index.unwrap_or_default();
+    let mut by = format!("{org}\0{project}\0{suite:?}\0{first_step_index}\0{task}\0").into_bytes();
     by.extend(weights.iter().flat_map(f64::to_le_bytes));
-    Judged {
-        rules: assessment::trace_engine(&api.runtime.embedder, suite, weights),
-        task,
-        by,
-        notes,
-    }
+    let rules = assessment::trace_engine(&api.runtime.embedder, suite, weights);
+    Judged { rules, task, first_step_index, by, notes }
 }
 
 /// Assesses all steps. Returns the state of the monitors, the hash of the trace, and the names of truncated fields.
@@ -232,7 +235,7 @@ async fn observed(
                 .map(|(at, trace)| (at + 1, *trace))
                 .find_map(|(done, trace)| Some((done, api.runtime.trace_cache.take(key(trace))?)))
         })
-        .unwrap_or_else(|| (0, MonitorState::new(MonitorSet::new(&judged.rules, &judged.task))));
+        .unwrap_or_else(|| (0, new_state(judged)));
     let trace = hashes.last().copied().unwrap_or(steps.before);
     let work = move || {
         let (state, truncated) = observe_from(&steps, done, state)?;
@@ -244,6 +247,12 @@ async fn observed(
     tokio::task::spawn_blocking(work).await.unwrap_or(Err(ApiError::Internal))
 }
 
+fn new_state(judged: &Judged) -> MonitorState {
+    let mut monitors = MonitorSet::new(&judged.rules, &judged.task);
+    monitors.set_first_step_index(judged.first_step_index);
+    MonitorState::new(monitors)
+}
+
 fn observe_from(
     steps: &Steps,
     done: usize,
@@ -251,8 +260,18 @@ fn observe_from(
 ) -> ApiResult<(MonitorState, Vec<String>)> {
     let mut cuts = Truncations::default();
     for at in done..steps.len() {
-        let StepIn { thought, action, action_input, observation, observation_is_error, user_input } =
-            steps.parse(at)?;
+        let StepIn {
+            thought,
+            action,
+            action_input,
+            observation,
+            observation_is_error,
+            advised,
+            user_input,
+        } = steps.parse(at)?;
+        for monitor in advised.iter().flatten() {
+            watched.monitors.advised(monitor);
+        }
         let thought = cuts.or_empty("thought", thought, MAX_TEXT_CHARS);
         let observation = cuts.or_empty("observation", observation, MAX_TEXT_CHARS);
         let user_input = cuts.or_empty("user_input", user_input, MAX_TEXT_CHARS);
@@ -276,7 +295,7 @@ fn observe_from(
 /// What the monitors say of the newest step, and the situation in which a pattern may speak instead.
 fn verdict(watched: &MonitorState) -> (Verdict, Option<Situation>) {
     let assessment = &watched.latest;
-    let ranked = assessment::ranked(assessment, &watched.monitors);
+    let ranked = watched.monitors.ranked(assessment);
     let worst = ranked.first();
     let is_risky = assessment.composite > RISKY_ABOVE;
     let shows = worst.filter(|reading| reading.fired || is_risky);
@@ -288,7 +307,8 @@ fn verdict(watched: &MonitorState) -> (Verdict, Option<Situation>) {
         intervention_source: None,
         pattern_id: None,
         fired: assessment::fired(assessment),
-        scores: assessment::scores(assessment),
+        scores: assessment::firing_scores(assessment, watched.monitors.policy()),
+        signals: assessment::signals(assessment),
         composite: assessment.composite,
         evidence: assessment::evidence(assessment, |position| position),
         difficulty: assessment.difficulty,
@@ -296,7 +316,7 @@ fn verdict(watched: &MonitorState) -> (Verdict, Option<Situation>) {
         mark: String::new(),
         notes: Vec::new(),
     };
-    let newest = watched.step_count.saturating_sub(1);
+    let newest = watched.monitors.newest_step_index();
     let spoken = worst.and_then(|reading| Some((reading, reading.advice()?)));
     if let Some((reading, advice)) = spoken {
         verdict.inject = true;

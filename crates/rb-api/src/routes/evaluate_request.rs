@@ -26,6 +26,7 @@ pub(super) struct Settings {
     pub(super) org_id: Option<String>,
     pub(super) project_id: Option<String>,
     pub(super) after_mark: Option<String>,
+    pub(super) first_step_index: Option<u32>,
 }
 
 /// Steps of a body, borrowed as raw JSON.
@@ -64,6 +65,9 @@ pub(crate) struct StepIn {
     /// The call failed.
     #[serde(default)]
     pub(crate) observation_is_error: Option<bool>,
+    /// Monitors whose advice the model read before this step: they assess what follows as a repetition.
+    #[serde(default)]
+    pub(crate) advised: Option<Vec<String>>,
     /// Text of the user just before this step.
     #[serde(default)]
     pub(crate) user_input: Option<String>,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
+use rb_engine::policy::Policy;
 use rb_engine::run::round4;
 use rb_store::{
     Evidence, Health, MonitorHealth, OutcomeClass, RunAfter, RunFilter, RunRow, Scope, Scores,
@@ -137,6 +138,10 @@ struct Step {
     /// The composite.
     total_score: f64,
     fired: Vec<String>,
+    /// Monitors at their thresholds that are only recorded.
+    signals: Vec<String>,
+    /// State of the run after the step; empty if it was stored without one.
+    state: String,
     injections: Vec<String>,
     injection_sources: Vec<String>,
     intervention_texts: Vec<String>,
@@ -205,6 +210,7 @@ impl From<RunRow> for Run {
 impl From<StepRow> for Step {
     fn from(row: StepRow) -> Self {
         let Tokens { total, input, output, cache_read, cache_write } = row.tokens;
+        let signals = signals(&row);
         Self {
             step_index: row.step_index,
             occurred_at: format_rfc3339(row.at_ms),
@@ -213,6 +219,8 @@ impl From<StepRow> for Step {
             thought: row.thought,
             observation: row.observation,
             tokens: total,
+            signals,
+            state: row.state,
             scores: row.scores,
             total_score: round4(row.total_score),
             fired: row.fired,
@@ -233,6 +241,11 @@ impl From<StepRow> for Step {
             evidence: row.evidence.into_iter().map(Reason::from).collect(),
         }
     }
+}
+
+fn signals(row: &StepRow) -> Vec<String> {
+    let signals = Policy::default().signals(|monitor| row.scores.get(monitor).copied());
+    signals.map(str::to_owned).collect()
 }
 
 impl From<Evidence> for Reason {

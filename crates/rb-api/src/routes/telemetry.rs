@@ -246,8 +246,10 @@ async fn step(
         ..RunStart::default()
     };
     let row = Arc::unwrap_or_clone(runs.observe(&caller, start, row).await?);
+    let mut evidence = row.evidence;
+    evidence.retain(|evidence| row.fired.contains(&evidence.monitor));
     Ok(Json(StepReply {
-        evidence: row.evidence.into_iter().map(EvidenceOut::from).collect(),
+        evidence: evidence.into_iter().map(EvidenceOut::from).collect(),
         scores: row.scores,
         total_score: row.total_score,
         fired: row.fired,

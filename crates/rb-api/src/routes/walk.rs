@@ -118,6 +118,8 @@ pub(super) struct WalkReply {
     scores: Scores,
     composite: f64,
     fired: Vec<String>,
+    /// Monitors at their thresholds that are only recorded.
+    signals: Vec<String>,
     failure_type: Option<String>,
     evidence: Vec<Evidence>,
     /// The model that should take the call instead.
@@ -167,6 +169,7 @@ impl WalkReply {
             scores: assessment::scores(&pre_call.assessment),
             composite: pre_call.assessment.composite,
             fired: assessment::fired(&pre_call.assessment),
+            signals: assessment::signals(&pre_call.assessment),
             failure_type: failure_type.map(str::to_owned),
             evidence,
             route: plan.route.clone(),

@@ -4,6 +4,7 @@ use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use maud::{Markup, html};
 use rb_engine::monitors::find;
+use rb_engine::policy::Policy;
 use rb_store::{DayHealth, Health};
 
 use crate::DashboardState;
@@ -93,8 +94,11 @@ fn charts(health: &Health, first_day: i64, days: u16) -> Markup {
 }
 
 fn monitors(health: &Health) -> Markup {
-    let mut rows: Vec<_> = health.by_monitor.iter().collect();
+    let policy = Policy::default();
+    let (signals, mut rows): (Vec<_>, Vec<_>) =
+        health.by_monitor.iter().partition(|(monitor, _)| policy.is_quiet(monitor));
     rows.sort_by_key(|(_, counts)| std::cmp::Reverse((counts.fired, counts.danger)));
+    let signals: Vec<_> = signals.into_iter().filter(|(_, counts)| counts.danger > 0).collect();
     let most = rows.first().map_or(1, |(_, counts)| counts.fired.max(1));
     let address = |monitor: &str| {
         let mut query = form_urlencoded::Serializer::new(String::new());
@@ -114,5 +118,11 @@ fn monitors(health: &Health) -> Markup {
                 }
             } }
         } }
+        @if !signals.is_empty() {
+            p.soft { "Signals (recorded, without advice): "
+                @for (at, (monitor, counts)) in signals.iter().enumerate() {
+                    @if at > 0 { ", " } (name(monitor)) " on " (grouped(counts.danger)) " steps"
+                } "." }
+        }
     }
 }

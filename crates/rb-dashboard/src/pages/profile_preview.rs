@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 use rb_engine::config::weights::Weights;
-use rb_engine::monitors::{ALL, Suite};
-use rb_engine::run::round4;
+use rb_engine::monitors::{ALL, MonitorSpec};
+use rb_engine::policy::Policy;
 use rb_store::{Health, RunFilter, RunRow, Scores, StepRow};
 
 use super::runs::address;
@@ -43,26 +43,20 @@ impl Seen {
     }
 }
 
-/// The composite of stored readings: each suite's weighted sum, the larger of both.
+/// Returns the composite of stored scores.
 fn composite(weights: &Weights, scores: &Scores) -> f64 {
-    let of = |suite: Suite| {
-        let own = ALL.iter().filter(|spec| spec.suite == suite);
-        let parts = own.filter_map(|spec| Some(weights.get(spec.id)? * scores.get(spec.id)?));
-        round4(parts.sum())
-    };
-    of(Suite::Heuristic).max(of(Suite::Semantic))
+    weights.composite(&Policy::default(), |spec| scores.get(spec.id).copied())
 }
 
-/// The monitor that speaks on a step: of the suite that has the voice, the most serious that fired, by weight times
-/// score. One without weight is silent.
+/// Returns the most serious monitor that fired on a step.
 fn speaker(weights: &Weights, step: &StepRow) -> Option<&'static str> {
-    let voices = ALL.iter().filter(|spec| spec.suite == Suite::Semantic);
-    let fired = voices.filter(|spec| step.fired.iter().any(|id| id == spec.id));
-    let ranked = fired.filter_map(|spec| {
-        let seriousness = weights.get(spec.id)? * step.scores.get(spec.id)?;
-        (seriousness > 0.0).then_some((spec.id, seriousness))
-    });
-    ranked.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(id, _)| id)
+    let policy = Policy::default();
+    let has_fired =
+        |spec: &&MonitorSpec| policy.fires(spec.suite) && step.fired.iter().any(|id| id == spec.id);
+    let score = |spec: &MonitorSpec| step.scores.get(spec.id).copied().unwrap_or_default();
+    let mut fired: Vec<_> = ALL.into_iter().filter(has_fired).collect();
+    fired.sort_by(|a, b| weights.order((a.id, score(a), true), (b.id, score(b), true)));
+    fired.first().map(|spec| spec.id)
 }
 
 /// The first step on which somebody would have spoken.
@@ -159,11 +153,14 @@ mod tests {
             let seen = Seen::under(&weights, &steps);
             (seen.peak, seen.danger, first_word(&weights, &steps))
         };
-        assert_eq!(check(&[]), (0.35, 0, Some(("claim_contradiction", 1))));
+        assert_eq!(check(&[]), (0.3, 0, Some(("claim_contradiction", 1))));
         assert_eq!(
             check(&[("claim_contradiction", 0.7)]),
             (0.7, 1, Some(("claim_contradiction", 1)))
         );
-        assert_eq!(check(&[("streak", 0.0), ("claim_contradiction", 0.0)]), (0.0, 0, None));
+        assert_eq!(
+            check(&[("streak", 0.0), ("claim_contradiction", 0.0)]),
+            (0.0, 0, Some(("claim_contradiction", 1)))
+        );
     }
 }

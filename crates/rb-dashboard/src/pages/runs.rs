@@ -6,6 +6,7 @@ use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use maud::{Markup, html};
 use rb_engine::monitors::ALL;
+use rb_engine::policy::Policy;
 use rb_store::{OutcomeClass, RunAfter, RunFilter, RunKey, RunRow, is_running};
 
 use crate::DashboardState;
@@ -163,7 +164,9 @@ fn filters(asked: &Asked, runs: &[RunRow]) -> Markup {
             } }
             label { "Fired" select name="fired" {
                 (option("", "any", &asked.fired))
-                @for spec in ALL { (option(spec.id, spec.id, &asked.fired)) }
+                @for spec in ALL.iter().filter(|spec| Policy::default().fires(spec.suite)) {
+                    (option(spec.id, spec.id, &asked.fired))
+                }
             } }
             label { "Began" select name="days" {
                 @for (value, words) in [("", "any time"), ("1", "last day"), ("7", "last 7 days"), ("30", "last 30 days")] {
@@ -199,9 +202,13 @@ pub(crate) fn table(runs: &[RunRow], now_ms: i64) -> Markup {
 fn row(run: &RunRow, now_ms: i64) -> Markup {
     let title = if run.task.trim().is_empty() { &run.run.run_id } else { &run.task };
     let is_running = is_running(run.outcome.as_deref(), run.seen_ms, now_ms);
-    let mut fired: Vec<_> = run.fired.iter().collect();
+    let policy = Policy::default();
+    let mut fired: Vec<_> =
+        run.fired.iter().filter(|(monitor, _)| !policy.is_quiet(monitor)).collect();
     fired.sort_by_key(|(_, steps)| std::cmp::Reverse(**steps));
     let more = fired.len().saturating_sub(NAMED_MAX);
+    let signals: Vec<&String> =
+        run.high_scores.keys().filter(|monitor| policy.is_quiet(monitor)).collect();
     html! {
         tr {
             td.what {
@@ -212,7 +219,8 @@ fn row(run: &RunRow, now_ms: i64) -> Markup {
             td { @if is_running { span.outcome.running { "running" } } @else { (outcome(run.outcome.as_deref())) } }
             td data-name="peak" { (bar(run.score_peak, heat(run.score_peak), &format!("{:.2}", run.score_peak))) }
             td.chips { @for (monitor, _) in fired.iter().take(NAMED_MAX) { span.mark.hot { (name(monitor)) } " " }
-                @if more > 0 { span.mark { "+" (more) } } }
+                @if more > 0 { span.mark { "+" (more) } }
+                @for monitor in signals { span.mark.signal title="recorded, without advice" { (name(monitor)) } " " } }
             td.right data-name="steps" { (grouped(run.step_count)) }
             td.right data-name="cost" { @if run.cost_usd > 0.0 { (dollars(run.cost_usd)) } @else { span.soft { "–" } } }
             td.right.soft.when { time datetime=(format_rfc3339(run.started_ms)) title=(format_rfc3339(run.started_ms)) { (ago(now_ms - run.started_ms)) } }

@@ -1,4 +1,4 @@
-//! Everything a user may set, checked once, shared by all runs that are judged by it.
+//! Settings of the engine, validated once and shared by all runs that use them.
 
 /// Weights of the monitors.
 pub mod weights;
@@ -8,14 +8,15 @@ use std::sync::Arc;
 
 use crate::analysis::embedding::{Embedder, TrigramEmbedder};
 use crate::guidance::fragment::FragmentLimits;
-use crate::monitors::{MonitorSettings, SettingsError, SuiteChoice};
+use crate::monitors::{MonitorSettings, SettingsError};
+use crate::policy::Policy;
 use crate::policy::fsm::{FsmConfig, FsmConfigError, Limits};
-use crate::policy::gate::{GateConfig, GateError};
+use crate::policy::gate::GateError;
 use crate::policy::routing::Routing;
 use crate::policy::token_budget::{BudgetError, TokenBudget};
 use weights::Weights;
 
-/// The rules as a user writes them. The default is the documented behaviour.
+/// Settings as a user writes them. The default is the documented behaviour.
 ///
 /// ```
 /// use rb_engine::config::EngineConfig;
@@ -29,72 +30,56 @@ use weights::Weights;
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct EngineConfig {
-    /// Which monitors watch.
-    pub suite: SuiteChoice,
-    /// Whose advice is given where both suites watch.
-    pub voices: AdviceSource,
-    /// How much each counts.
+    /// Suites, standing rules, cooldowns and limits of guidance.
+    pub policy: Policy,
+    /// Weights of the composite and of the order of monitors.
     pub weights: Weights,
-    /// Their budgets, caps and windows.
+    /// Settings of the monitors.
     pub monitors: MonitorSettings,
-    /// Replaces the threshold of every monitor.
+    /// Replaces the fire threshold of every monitor.
     pub fire_threshold: Option<f64>,
-    /// The state machine.
+    /// State machine.
     pub fsm: FsmConfig,
-    /// When guidance is due.
-    pub gate: GateConfig,
-    /// How long guidance may be.
-    pub fragment: FragmentLimits,
-    /// Which model takes a call in which state.
+    /// Model per state.
     pub routing: Routing,
-    /// A limit on tokens, if there is one.
+    /// Token budget of a run.
     pub budget: Option<TokenBudget>,
 }
 
-/// Whose advice is given where both suites watch. What fired is recorded either way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum AdviceSource {
-    /// Everybody's: the documented behaviour.
-    #[default]
-    All,
-    /// The second suite's alone: the first counts and compares, and fires on most runs that go well.
-    Semantic,
-}
-
-/// Rules that could not work, in the words of the section concerned.
+/// Invalid settings.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ConfigError {
-    /// The state machine.
+    /// State machine.
     #[error(transparent)]
     Fsm(#[from] FsmConfigError),
-    /// A monitor's settings.
+    /// A monitor.
     #[error(transparent)]
     Monitors(#[from] SettingsError),
-    /// The guardrails.
+    /// Cooldowns and caps.
     #[error(transparent)]
     Gate(#[from] GateError),
-    /// The token budget.
+    /// Token budget.
     #[error(transparent)]
     Budget(#[from] BudgetError),
-    /// The common threshold.
+    /// The fire threshold of all monitors is out of range.
     #[error("`fire_threshold` ({value}) must be a number above 0 and at most 1")]
     FireThreshold {
-        /// What it was set to.
+        /// The given value.
         value: f64,
     },
-    /// One piece of guidance must fit into the whole.
+    /// One item would not fit into a fragment.
     #[error(
         "`fragment.item_chars_max` ({item}) must be smaller than `fragment.fragment_chars_max` ({fragment})"
     )]
     Fragment {
-        /// The limit of one piece.
+        /// Limit of an item.
         item: usize,
-        /// The limit of the whole.
+        /// Limit of a fragment.
         fragment: usize,
     },
 }
 
-/// Rules that have passed the check, and how meanings are compared.
+/// Validated settings with an embedder.
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) config: EngineConfig,
@@ -103,25 +88,30 @@ pub struct Engine {
 }
 
 impl Default for Engine {
-    /// The documented behaviour, comparing spellings only.
+    /// The documented behaviour, with an embedder that compares spelling only.
     fn default() -> Self {
-        let config = EngineConfig::default(); // passes the check; a test holds that
+        let config = EngineConfig::default(); // valid; see the tests
         Self { config, limits: Limits::default(), embedder: Arc::new(TrigramEmbedder) }
     }
 }
 
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rules").field("config", &self.config).finish_non_exhaustive()
+        f.debug_struct("Engine").field("config", &self.config).finish_non_exhaustive()
     }
 }
 
 impl EngineConfig {
-    /// Checks every section; the first that could not work is the error.
+    /// Returns the default settings with a policy.
+    pub fn with_policy(policy: Policy) -> Self {
+        Self { policy, ..Self::default() }
+    }
+
+    /// Validates every section. Returns the first error.
     pub fn check(self) -> Result<Engine, ConfigError> {
         let limits = self.fsm.check()?;
         self.monitors.check()?;
-        self.gate.check()?;
+        self.policy.gate.check()?;
         if let Some(budget) = self.budget {
             budget.check()?;
         }
@@ -130,7 +120,8 @@ impl EngineConfig {
         {
             return Err(ConfigError::FireThreshold { value });
         }
-        let FragmentLimits { fragment_chars_max: fragment, item_chars_max: item } = self.fragment;
+        let FragmentLimits { fragment_chars_max: fragment, item_chars_max: item } =
+            self.policy.fragment;
         if item >= fragment {
             return Err(ConfigError::Fragment { item, fragment });
         }
@@ -139,15 +130,20 @@ impl EngineConfig {
 }
 
 impl Engine {
-    /// The same rules with an embedder that understands rewording.
+    /// Replaces the embedder.
     #[must_use]
     pub fn with_embedder(self, embedder: Arc<dyn Embedder>) -> Self {
         Self { embedder, ..self }
     }
 
-    /// What was checked.
+    /// Returns the settings.
     pub fn config(&self) -> &EngineConfig {
         &self.config
+    }
+
+    /// Returns the policy.
+    pub fn policy(&self) -> &Policy {
+        &self.config.policy
     }
 }
 
@@ -156,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_work_and_are_the_default_rules() {
+    fn the_default_settings_are_valid() {
         let checked = EngineConfig::default().check().expect("the defaults pass");
         assert_eq!(
             (&checked.config, checked.limits),
@@ -178,7 +174,7 @@ mod tests {
                 "`monitors.hedge.full_ratio` (NaN) must be a number from 1.000001 to 1000000",
             ),
             (
-                |c| c.gate.composite_above = 2.0,
+                |c| c.policy.gate.composite_above = 2.0,
                 "`gate.composite_above` (2) must be a number between 0 and 1",
             ),
             (
@@ -190,7 +186,7 @@ mod tests {
                 "`fire_threshold` (0) must be a number above 0 and at most 1",
             ),
             (
-                |c| c.fragment.item_chars_max = 9_000,
+                |c| c.policy.fragment.item_chars_max = 9_000,
                 "`fragment.item_chars_max` (9000) must be smaller than `fragment.fragment_chars_max` (6000)",
             ),
             (

@@ -9,7 +9,7 @@
 //! **Blind spots.** The monitor does not know the task: a long run is not a bad run. Set the budget to the usual number
 //! of calls of your agent, or lower the weight.
 
-use super::{Monitor, MonitorSpec, ProfileWeights, SettingsError, Signal, Suite, at_least};
+use super::{Monitor, MonitorSpec, SettingsError, Signal, Suite, at_least};
 use crate::analysis::features::StepFeatures;
 use crate::evidence::Evidence;
 use crate::step::StepIndex;
@@ -20,7 +20,6 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     summary: "Much of the expected number of tool calls is used up.",
     fire_at: super::DEFAULT_FIRE_THRESHOLD,
     failure_type: "budget_overrun",
-    weights: ProfileWeights { coding: 0.15, pr_review: 0.20, qa: 0.20 },
     build: |settings| {
         Box::new(CallCount { budget: settings.call_count.budget, calls: 0, last: StepIndex(0) })
     },

@@ -18,7 +18,7 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use super::{Monitor, MonitorSpec, ProfileWeights, Signal, Suite};
+use super::{Monitor, MonitorSpec, Signal, Suite};
 use crate::analysis::action::Kind;
 use crate::analysis::claims;
 use crate::analysis::features::StepFeatures;
@@ -36,7 +36,6 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     summary: "What the agent says contradicts what it said or saw.",
     fire_at: super::DEFAULT_FIRE_THRESHOLD,
     failure_type: "contradiction",
-    weights: ProfileWeights { coding: 0.30, pr_review: 0.20, qa: 0.40 },
     build: |_| Box::new(ClaimContradiction::default()),
     advice,
 };

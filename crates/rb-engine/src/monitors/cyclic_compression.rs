@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Monitor, MonitorSpec, ProfileWeights, Signal, Suite};
+use super::{Monitor, MonitorSpec, Signal, Suite};
 use crate::analysis::action::Kind;
 use crate::analysis::embedding::Vector;
 use crate::analysis::features::StepFeatures;
@@ -31,7 +31,6 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     summary: "The same state is summed up and derived again without progress.",
     fire_at: super::DEFAULT_FIRE_THRESHOLD,
     failure_type: "context_churn",
-    weights: ProfileWeights { coding: 0.10, pr_review: 0.15, qa: 0.05 },
     build: |_| Box::new(CyclicCompression::default()),
     advice,
 };

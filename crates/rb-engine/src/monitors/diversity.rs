@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Monitor, MonitorSpec, ProfileWeights, SettingsError, Signal, Suite, at_least};
+use super::{Monitor, MonitorSpec, SettingsError, Signal, Suite, at_least};
 use crate::analysis::features::StepFeatures;
 use crate::analysis::text::Label;
 use crate::evidence::Evidence;
@@ -23,7 +23,6 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     summary: "The last calls use only one or two different tools.",
     fire_at: super::DEFAULT_FIRE_THRESHOLD,
     failure_type: "narrow_exploration",
-    weights: ProfileWeights { coding: 0.10, pr_review: 0.20, qa: 0.10 },
     build: |settings| {
         let DiversitySettings { window, minimum } = settings.diversity;
         Box::new(Diversity { window, minimum, calls: 0, recent: VecDeque::new() })

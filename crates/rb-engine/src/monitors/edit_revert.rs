@@ -15,9 +15,7 @@
 use std::collections::VecDeque;
 
 use super::trigrams::Trigrams;
-use super::{
-    Monitor, MonitorSpec, ProfileWeights, SettingsError, Signal, Suite, at_least, in_range,
-};
+use super::{Monitor, MonitorSpec, SettingsError, Signal, Suite, at_least, in_range};
 use crate::analysis::features::StepFeatures;
 use crate::analysis::text::{Label, is_word};
 use crate::evidence::Evidence;
@@ -29,7 +27,6 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     summary: "Edits undo each other, or fail and are tried again.",
     fire_at: super::DEFAULT_FIRE_THRESHOLD,
     failure_type: "edit_thrash",
-    weights: ProfileWeights { coding: 0.15, pr_review: 0.05, qa: 0.05 },
     build: |settings| {
         Box::new(EditRevert { settings: settings.edit_revert, ..EditRevert::default() })
     },

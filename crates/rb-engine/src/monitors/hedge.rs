@@ -15,7 +15,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Monitor, MonitorSpec, ProfileWeights, SettingsError, Signal, Suite, in_range};
+use super::{Monitor, MonitorSpec, SettingsError, Signal, Suite, in_range};
 use crate::analysis::features::StepFeatures;
 use crate::evidence::Evidence;
 use crate::step::StepIndex;
@@ -26,7 +26,6 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     summary: "The agent's words grow doubtful, or it takes something back.",
     fire_at: super::DEFAULT_FIRE_THRESHOLD,
     failure_type: "losing_confidence",
-    weights: ProfileWeights { coding: 0.10, pr_review: 0.15, qa: 0.10 },
     build: |settings| Box::new(Hedge { settings: settings.hedge, ..Hedge::default() }),
     advice,
 };

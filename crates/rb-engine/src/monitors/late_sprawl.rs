@@ -12,7 +12,7 @@
 //!
 //! **Blind spots.** Agents that never change anything.
 
-use super::{Monitor, MonitorSpec, ProfileWeights, Signal, Suite};
+use super::{Monitor, MonitorSpec, Signal, Suite};
 use crate::analysis::action::Kind;
 use crate::analysis::features::StepFeatures;
 use crate::analysis::history::{History, StepContext};
@@ -25,7 +25,6 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     summary: "New tools, files and directions appear where the run should converge.",
     fire_at: super::DEFAULT_FIRE_THRESHOLD,
     failure_type: "late_sprawl",
-    weights: ProfileWeights { coding: 0.10, pr_review: 0.15, qa: 0.10 },
     build: |_| Box::new(LateSprawl::default()),
     advice,
 };

@@ -72,6 +72,9 @@ pub enum Suite {
 }
 
 impl Suite {
+    /// Both suites.
+    pub const ALL: [Self; 2] = [Self::Heuristic, Self::Semantic];
+
     /// Name of the suite in the API and in configuration.
     pub fn name(self) -> &'static str {
         match self {
@@ -107,18 +110,6 @@ impl SuiteChoice {
     }
 }
 
-/// Weight of a monitor in each built-in profile. A struct rather than a map: a new profile does not compile until every
-/// row has its weight.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ProfileWeights {
-    /// Agents that write code.
-    pub coding: f64,
-    /// Agents that review changes.
-    pub pr_review: f64,
-    /// Agents that test.
-    pub qa: f64,
-}
-
 /// Creates a monitor for a new run.
 pub(crate) type Build = fn(&MonitorSettings) -> Box<dyn Monitor>;
 
@@ -135,8 +126,6 @@ pub struct MonitorSpec {
     pub fire_at: f64,
     /// The failure type that it indicates, by which patterns are retrieved.
     pub failure_type: &'static str,
-    /// Weight in the composite, per profile.
-    pub weights: ProfileWeights,
     /// Creates the monitor for a new run.
     pub(crate) build: Build,
     /// Writes the advice from the evidence. A semantic monitor has a second, plainer wording for use after a first

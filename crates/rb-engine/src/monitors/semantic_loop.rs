@@ -21,7 +21,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Monitor, MonitorSpec, ProfileWeights, Signal, Suite};
+use super::{Monitor, MonitorSpec, Signal, Suite};
 use crate::analysis::action::Kind;
 use crate::analysis::features::StepFeatures;
 use crate::analysis::history::{History, PastStep, StepContext};
@@ -35,7 +35,6 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     summary: "The same act again, perhaps in other words, without anything new.",
     fire_at: super::DEFAULT_FIRE_THRESHOLD,
     failure_type: "semantic_loop",
-    weights: ProfileWeights { coding: 0.25, pr_review: 0.30, qa: 0.15 },
     build: |_| Box::new(SemanticLoop::default()),
     advice,
 };

@@ -18,7 +18,7 @@
 //! **Blind spots.** Runs without a task, and the first steps of a run. Drift among things already seen; a detour of one
 //! or two steps; a similar case whose names are all numbers.
 
-use super::{Monitor, MonitorSpec, ProfileWeights, Signal, Suite};
+use super::{Monitor, MonitorSpec, Signal, Suite};
 use crate::analysis::action::Kind;
 use crate::analysis::embedding::Vector;
 use crate::analysis::features::StepFeatures;
@@ -36,7 +36,6 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     summary: "What is done moves away from the task without saying so.",
     fire_at: super::DEFAULT_FIRE_THRESHOLD,
     failure_type: "topic_drift",
-    weights: ProfileWeights { coding: 0.10, pr_review: 0.10, qa: 0.25 },
     build: |_| Box::new(SilentTopicDrift::default()),
     advice,
 };

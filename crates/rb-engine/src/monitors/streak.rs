@@ -10,7 +10,7 @@
 //! **Blind spots.** Only names are compared, so an agent whose only tool is `bash` fires in every run. `semantic_loop`
 //! compares arguments and results.
 
-use super::{Monitor, MonitorSpec, ProfileWeights, SettingsError, Signal, Suite, at_least};
+use super::{Monitor, MonitorSpec, SettingsError, Signal, Suite, at_least};
 use crate::analysis::features::StepFeatures;
 use crate::analysis::text::Label;
 use crate::evidence::Evidence;
@@ -22,7 +22,6 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     summary: "The same tool is called several times in a row.",
     fire_at: super::DEFAULT_FIRE_THRESHOLD,
     failure_type: "action_loop",
-    weights: ProfileWeights { coding: 0.35, pr_review: 0.35, qa: 0.35 },
     build: |settings| Box::new(Streak { cap: settings.streak.cap, row: None }),
     advice,
 };

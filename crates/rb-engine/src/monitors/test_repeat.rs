@@ -10,7 +10,7 @@
 //! **Blind spots.** The score never decreases, and a test run is recognised by the name of the tool or a few words in
 //! its output. Reading a source file that contains such words counts too.
 
-use super::{Monitor, MonitorSpec, ProfileWeights, Signal, Suite, signature};
+use super::{Monitor, MonitorSpec, Signal, Suite, signature};
 use crate::analysis::features::StepFeatures;
 use crate::analysis::text::{fingerprint, searchable};
 use crate::evidence::Evidence;
@@ -22,7 +22,6 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     summary: "The same test failure came back.",
     fire_at: super::DEFAULT_FIRE_THRESHOLD,
     failure_type: "repeated_test_failure",
-    weights: ProfileWeights { coding: 0.15, pr_review: 0.05, qa: 0.20 },
     build: |_| Box::new(TestRepeat::default()),
     advice,
 };

@@ -43,15 +43,3 @@ fn every_row_is_complete() {
         assert!(!spec.failure_type.is_empty(), "{}", spec.id);
     }
 }
-
-#[test]
-fn weights_of_a_suite_sum_to_one() {
-    for suite in [Suite::Heuristic, Suite::Semantic] {
-        let sum = |weight: fn(&ProfileWeights) -> f64| -> f64 {
-            ALL.iter().filter(|spec| spec.suite == suite).map(|spec| weight(&spec.weights)).sum()
-        };
-        for total in [sum(|w| w.coding), sum(|w| w.pr_review), sum(|w| w.qa)] {
-            assert!((total - 1.0).abs() < 1e-9, "{suite:?} {total}");
-        }
-    }
-}

@@ -14,7 +14,7 @@
 //!
 //! **Blind spots.** The quality of a check. A program run counts, whatever it prints.
 
-use super::{Monitor, MonitorSpec, ProfileWeights, Signal, Suite};
+use super::{Monitor, MonitorSpec, Signal, Suite};
 use crate::analysis::action::{ActionSummary, FileRef, Kind, Outcome};
 use crate::analysis::claims;
 use crate::analysis::features::StepFeatures;
@@ -29,7 +29,6 @@ pub(super) static SPEC: MonitorSpec = MonitorSpec {
     summary: "The work is declared done with changes that nothing has checked.",
     fire_at: super::DEFAULT_FIRE_THRESHOLD,
     failure_type: "unverified_completion",
-    weights: ProfileWeights { coding: 0.15, pr_review: 0.10, qa: 0.05 },
     build: |_| Box::new(VerificationSkip::default()),
     advice,
 };

@@ -197,6 +197,11 @@ impl Fsm {
         self.state
     }
 
+    /// Returns the state after a step; a step without a thought has no difficulty and changes nothing.
+    pub fn observe(&mut self, difficulty: Option<f64>) -> State {
+        difficulty.map_or(self.state, |difficulty| self.advance(difficulty))
+    }
+
     /// Takes the score of a new step and moves. A score that is no number moves nothing and ends every streak.
     pub fn advance(&mut self, score: f64) -> State {
         let limits = self.limits.0;

@@ -1,26 +1,27 @@
-//! The walk of one step: `before_model`, then `plan`, then the model call, then `record`; at the end `finish`.
+//! Decisions of one run: `before_model`, then `plan`, then the model call, then `record`; at the end `finish`.
 //!
-//! Each stage takes the value of the one before, so none can be skipped or run twice. The host does the IO between
-//! them: it looks up what `PreCall::queries` asks for, and it calls the model. Nothing that was merely planned counts:
-//! caps, cooldowns and allowances are used up in `Run::record`, when the model has answered. A call that failed is
-//! simply not recorded, and the next `Run::before_model` offers the same guidance again.
+//! Each stage consumes the value of the previous one, so none can be skipped or repeated. The host performs the IO
+//! between them: it answers `PreCall::queries` and calls the model. Planned guidance has no effect on caps, cooldowns
+//! and allowances until `Run::record`, after the model has answered. A failed call is not recorded, and the next
+//! `Run::before_model` offers the same guidance again.
 
 mod monitor_set;
 /// Log entry of a model call, and the totals of a run.
 pub mod record;
-/// Assessment of the newest steps by another engine.
+/// Assessment of the newest steps by a server.
 pub mod remote_verdict;
 
-pub use monitor_set::{Assessment, MonitorSet, Reading, round4};
+pub use crate::config::weights::round4;
+pub use monitor_set::{Assessment, MonitorSet, Reading};
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::analysis::text::{shown_line, suffix};
-use crate::config::{AdviceSource, Engine};
+use crate::config::Engine;
 use crate::guidance::fragment::{Fragment, Item};
 use crate::guidance::{Query, Retrieved, Source, Tier, TierResult, operator_message};
-use crate::monitors::Suite;
+use crate::monitors::ALL;
 use crate::policy::fsm::{Fsm, State};
 use crate::policy::gate::Gate;
 use crate::policy::token_budget::Level;
@@ -29,68 +30,68 @@ use record::{
     FIRST_CALL, PREVIEW_CHARS_MAX, Reply, SKIPPED_IN_FAST, StepRecord, Summary,
     THOUGHT_PREVIEW_CHARS_MAX,
 };
-use remote_verdict::RemoteVerdict;
+use remote_verdict::{RemoteAdvice, RemoteVerdict};
 
-/// How many thoughts back an E1 or E2 look-up describes the situation.
+/// Number of thoughts in the context of an E1 or E2 lookup.
 const E1_THOUGHTS: usize = 3;
 const E2_THOUGHTS: usize = 5;
-/// A thought is kept up to this length, its end: what was decided last stands there.
+/// Length limit of a stored thought. The end is kept, because it has the latest decision.
 const THOUGHT_CHARS_MAX: usize = 4_000;
 
-/// One watched run. A fold over its steps: the same steps, answers and replies give the same run.
+/// One monitored run. A fold over its steps: the same steps, lookup results and replies give the same run.
 pub struct Run {
-    rules: Arc<Engine>,
+    engine: Arc<Engine>,
     fsm: Fsm,
     monitors: MonitorSet,
     gate: Gate,
-    /// Model calls recorded so far.
+    /// Recorded model calls.
     calls: u32,
     steps: u32,
     tokens: u64,
     wrap_up_shown: bool,
     injections: u32,
-    /// On how many steps each monitor of the panel fired.
+    /// Number of steps on which each monitor fired.
     fired_steps: Vec<u32>,
     /// The newest thoughts, oldest first.
     thoughts: VecDeque<String>,
-    /// What the monitors said of the newest steps; kept for a call that is made again.
+    /// Assessment of the newest steps; reused for a repeated call.
     latest: Arc<Assessment>,
-    judge: AssessmentSource,
+    source: AssessmentSource,
 }
 
-/// Who said what is kept in `Run::latest`.
+/// Origin of `Run::latest`.
 enum AssessmentSource {
     /// The monitors of the run.
     Own,
-    /// Another engine, with the advice it gave.
-    Other { advice: Option<String> },
+    /// A server, with its guidance.
+    Remote { advice: Vec<RemoteAdvice> },
 }
 
-/// What the engine wants before the next model call: answers to `queries`, then [`Run::plan`].
+/// Lookups to make before the next model call; then [`Run::plan`].
 #[must_use = "look up `queries`, then call `Run::plan`"]
 #[derive(Debug, Clone, PartialEq)]
 pub struct PreCall {
-    /// The model call this is for, counted from 0.
+    /// Index of the model call, from 0.
     pub call: u32,
-    /// The state the run is in.
+    /// State of the run.
     pub state: State,
-    /// How hard the newest thought looked; `None` where a step had none.
+    /// Difficulty of the newest thought; `None` without a thought.
     pub difficulty: Option<f64>,
-    /// What the monitors say of the new steps.
+    /// Assessment of the new steps.
     pub assessment: Arc<Assessment>,
-    /// What to look up; mostly empty.
+    /// Lookups; usually none.
     pub queries: Vec<Query>,
     advice: Vec<Item>,
     stop: Option<Stop>,
     skipped_reason: Option<&'static str>,
-    /// Nobody has asked the agent to wrap up yet.
+    /// The agent was not asked to wrap up yet.
     may_wrap_up: bool,
     wrap_up: Option<String>,
 }
 
 impl PreCall {
-    /// Asks the agent to wrap up, where a budget that the host keeps is nearly used up; [`crate::policy::token_budget::wrap_up`] has the
-    /// words. A run is asked once, whichever budget comes first, and not before its first step.
+    /// Asks the agent to wrap up because a budget of the host is nearly used up;
+    /// [`crate::policy::token_budget::wrap_up`] has the text. A run is asked once, and not before its first step.
     pub fn with_wrap_up(mut self, text: String) -> Self {
         if std::mem::take(&mut self.may_wrap_up) {
             let advice = text.clone();
@@ -100,76 +101,75 @@ impl PreCall {
         self
     }
 
-    /// What the host had to say about a budget, where it was taken up.
+    /// Returns the request to wrap up that was added by the host.
     pub fn wrap_up(&self) -> Option<&str> {
         self.wrap_up.as_deref()
     }
 
-    /// The same with what a person wants to say to the agent; it comes before everything else.
-    pub fn with_operator_messages(mut self, words: &[String]) -> Self {
-        let said = words.iter().map(|words| Item::Advice {
+    /// Adds operator messages; they precede all other guidance.
+    pub fn with_operator_messages(mut self, messages: &[String]) -> Self {
+        let items = messages.iter().map(|message| Item::Advice {
             source: Source::Operator,
             monitor: None,
-            text: operator_message(words),
+            text: operator_message(message),
         });
-        self.advice.splice(0..0, said);
+        self.advice.splice(0..0, items);
         self
     }
 }
 
-/// Why a host should end the run.
+/// Reason to end the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// The hard limit of the token budget is reached.
+    /// The limit of an enforced token budget is reached.
     TokenBudget {
         /// Tokens used.
         used: u64,
-        /// The limit.
+        /// Limit.
         limit: u64,
     },
 }
 
-/// What the host should do with the next model call. After it, `Run::record`.
+/// Decision on the next model call. After the call, `Run::record`.
 #[must_use = "make the call as planned, then call `Run::record`"]
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// Go on, or end the run.
+    /// Reason to end the run, if it should end.
     pub stop: Option<Stop>,
-    /// The model that should take the call instead of the one asked for.
+    /// Model to call instead of the requested one.
     pub route: Option<String>,
-    /// The text to put into the request, if any is due.
+    /// Guidance for the request.
     pub fragment: Option<Fragment>,
-    ask: PreCall,
+    pre_call: PreCall,
     model_id: String,
     shown: Vec<Item>,
     answered: Vec<Tier>,
 }
 
 impl Plan {
-    /// What the plan was made from.
+    /// Returns the assessment that the plan is based on.
     pub fn pre_call(&self) -> &PreCall {
-        &self.ask
+        &self.pre_call
     }
 
-    /// The same call without the guidance: it was planned and did not reach the model, so none of it counts.
+    /// Removes the guidance because it did not reach the model; none of it counts.
     pub fn without_guidance(self) -> Self {
         Self { fragment: None, route: None, shown: Vec::new(), answered: Vec::new(), ..self }
     }
 
-    /// The pieces of guidance that the fragment shows.
+    /// Returns the items of the fragment.
     pub fn shown(&self) -> &[Item] {
         &self.shown
     }
 }
 
 impl Run {
-    /// A run that has not begun. The task, as the user put it, may be empty.
-    pub fn new(rules: Arc<Engine>, task: &str) -> Self {
-        let config = &rules.config;
-        let monitors = MonitorSet::new(&rules, task);
+    /// Creates a run. The task is in the words of the user and may be empty.
+    pub fn new(engine: Arc<Engine>, task: &str) -> Self {
+        let monitors = MonitorSet::new(&engine, task);
         Self {
-            fsm: Fsm::new(rules.limits),
-            gate: Gate::new(config.gate),
+            fsm: Fsm::new(engine.limits),
+            gate: Gate::new(engine.policy().gate),
             fired_steps: vec![0; monitors.monitors().count()],
             monitors,
             calls: 0,
@@ -179,73 +179,73 @@ impl Run {
             injections: 0,
             thoughts: VecDeque::new(),
             latest: Arc::default(),
-            judge: AssessmentSource::Own,
-            rules,
+            source: AssessmentSource::Own,
+            engine,
         }
     }
 
-    /// Where the run is.
+    /// Returns the state of the run.
     pub fn state(&self) -> State {
         self.fsm.state()
     }
 
-    /// Tokens recorded so far.
+    /// Returns the tokens recorded so far.
     pub fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// The share of the token budget that is used; `None` without a budget.
+    /// Returns the used share of the token budget; `None` without a budget.
     pub fn budget_used(&self) -> Option<f64> {
-        self.rules.config.budget.map(|budget| budget.share_used(self.tokens))
+        self.engine.config.budget.map(|budget| budget.share_used(self.tokens))
     }
 
-    /// The monitors that watch.
+    /// Returns the monitors of the run.
     pub fn monitor_set(&self) -> &MonitorSet {
         &self.monitors
     }
 
-    /// What the run keeps on the heap.
+    /// Returns the heap memory of the run.
     pub fn heap_bytes(&self) -> usize {
         let thoughts: usize = self.thoughts.iter().map(String::capacity).sum();
         self.monitors.heap_bytes() + thoughts
     }
 
-    /// The number by which the host calls the first step, and so do texts. Without effect once there is a step.
+    /// Sets the index of the first step, which texts refer to. No effect after the first step.
     pub fn set_first_step_index(&mut self, index: u32) {
         if self.steps == 0 {
             self.monitors.set_first_step_index(index);
         }
     }
 
-    /// First stage. `new_steps` are those since the last model call: none before the first one, one after most
-    /// turns, several where the model asked for several tools at once.
+    /// First stage. `new_steps` are those since the last model call: none before the first call, usually one, several
+    /// if the model made parallel tool calls.
     pub fn before_model(&mut self, new_steps: &[Step<'_>]) -> PreCall {
         self.observe(new_steps, None);
-        self.ask(true)
+        self.pre_call(true)
     }
 
-    /// The first two stages at once, for a host that looks nothing up.
+    /// First and second stage in one call, for a host without lookups.
     pub fn decide(&mut self, new_steps: &[Step<'_>], model_id: &str) -> Plan {
         self.observe(new_steps, None);
-        self.plan(self.ask(false), Retrieved::NONE, model_id)
+        self.plan(self.pre_call(false), Retrieved::NONE, model_id)
     }
 
-    /// First stage, where another engine has judged the same steps: its verdict stands in place of our own readings.
-    /// Ours go on watching, so that a call for which no verdict could be had is judged by them.
+    /// First stage with the assessment of a server, which replaces the run's own. The monitors of the run observe the
+    /// steps as well, so that they can assess a later call for which the server fails.
     pub fn before_model_with_verdict(
         &mut self,
         new_steps: &[Step<'_>],
         verdict: RemoteVerdict,
     ) -> PreCall {
         self.observe(new_steps, Some(verdict));
-        self.ask(true)
+        self.pre_call(true)
     }
 
-    fn ask(&self, looks_up: bool) -> PreCall {
+    fn pre_call(&self, looks_up: bool) -> PreCall {
         let query = |tier: Tier| if looks_up { self.query(tier) } else { None };
         let state = self.fsm.state();
         let call = self.calls;
-        let mut ask = PreCall {
+        let mut pre_call = PreCall {
             call,
             state,
             difficulty: self.latest.difficulty,
@@ -258,90 +258,91 @@ impl Run {
             wrap_up: None,
         };
         if state == State::End {
-            return ask;
+            return pre_call;
         }
         if call == 0 {
-            // Standing rules first, and nothing else: there is nothing to judge yet.
-            ask.queries.extend(query(Tier::E3));
-            return ask;
+            // Only standing rules: no step was assessed yet.
+            pre_call.queries.extend(query(Tier::E3));
+            return pre_call;
         }
-        ask.advice.extend(self.monitor_advice(state));
+        pre_call.advice.extend(self.monitor_advice(state));
         let wrap_up = self.wrap_up_advice();
-        ask.may_wrap_up = !self.wrap_up_shown && wrap_up.is_none();
-        ask.advice.extend(wrap_up);
+        pre_call.may_wrap_up = !self.wrap_up_shown && wrap_up.is_none();
+        pre_call.advice.extend(wrap_up);
         if state == State::Fast {
-            ask.skipped_reason = Some(SKIPPED_IN_FAST);
+            pre_call.skipped_reason = Some(SKIPPED_IN_FAST);
         } else {
-            ask.queries.extend([Tier::E3, Tier::E1, Tier::E2].into_iter().filter_map(query));
+            pre_call.queries.extend([Tier::E3, Tier::E1, Tier::E2].into_iter().filter_map(query));
         }
-        ask
+        pre_call
     }
 
-    /// Second stage: chooses the model, then writes for that model what is due. `model_id` is the model the host
-    /// is about to call.
-    pub fn plan(&self, ask: PreCall, found: Retrieved, model_id: &str) -> Plan {
-        let config = &self.rules.config;
-        let route = config.routing.model_for(ask.state).filter(|routed| *routed != model_id);
+    /// Second stage: selects the model and renders the guidance for it. `model_id` is the model that the host is about
+    /// to call.
+    pub fn plan(&self, pre_call: PreCall, found: Retrieved, model_id: &str) -> Plan {
+        let config = &self.engine.config;
+        let route = config.routing.model_for(pre_call.state).filter(|routed| *routed != model_id);
         let model_id = route.unwrap_or(model_id);
         let Retrieved { e1, e2, e3 } = found;
         let mut answered = Vec::new();
-        let mut items = ask.advice.clone();
+        let mut items = pre_call.advice.clone();
         for (tier, lookup) in [(Tier::E3, e3), (Tier::E1, e1), (Tier::E2, e2)] {
-            let asked = ask.queries.iter().find(|query| query.tier == tier);
+            let asked = pre_call.queries.iter().find(|query| query.tier == tier);
             if let (Some(query), TierResult::Answered(patterns)) = (asked, lookup) {
                 answered.push(tier);
                 let fitting = patterns.into_iter().filter(|pattern| pattern.body.tier() == tier);
                 items.extend(fitting.take(query.top_k as usize).map(Item::Pattern));
             }
         }
-        let (fragment, shown) = Fragment::build(items, model_id, config.fragment);
+        let (fragment, shown) = Fragment::build(items, model_id, config.policy.fragment);
         Plan {
-            stop: ask.stop,
+            stop: pre_call.stop,
             route: route.map(str::to_owned),
             fragment,
             model_id: model_id.to_owned(),
             shown,
             answered,
-            ask,
+            pre_call,
         }
     }
 
-    /// Third stage, after the model has answered: what was planned has happened and counts.
+    /// Third stage, after the model has answered: the planned guidance counts as shown.
     pub fn record(&mut self, plan: Plan, reply: Reply) -> StepRecord {
-        let Plan { ask, model_id, shown, answered, .. } = plan;
+        let Plan { pre_call, model_id, shown, answered, .. } = plan;
         for tier in answered {
             self.gate.mark_used(tier);
         }
-        let mut texts = Vec::new();
+        let (mut texts, mut advised) = (Vec::new(), Vec::new());
         for item in &shown {
             self.injections = self.injections.saturating_add(1);
             if let Item::Advice { source, monitor, text } = item {
                 texts.push(text.clone());
                 if let Some(monitor) = monitor {
                     self.monitors.advised(monitor);
+                    advised.push(*monitor);
                 }
                 match source {
-                    Source::Monitor => self.gate.note_advice(ask.call, text.clone()),
+                    Source::Monitor => self.gate.note_advice(pre_call.call, text.clone()),
                     Source::Budget => self.wrap_up_shown = true,
                     Source::Pattern(_) | Source::Operator => {}
                 }
             }
         }
-        self.calls = ask.call.saturating_add(1);
+        self.calls = pre_call.call.saturating_add(1);
         self.tokens = self.tokens.saturating_add(reply.usage.total);
-        let fired = ranked(&ask.assessment, &self.monitors);
         StepRecord {
-            step: ask.call,
+            step: pre_call.call,
             at_ms: reply.at_ms,
-            difficulty: ask.difficulty,
-            fsm_state: ask.state,
+            difficulty: pre_call.difficulty,
+            fsm_state: pre_call.state,
             model_id,
             injections: shown.iter().map(|item| item.preview(PREVIEW_CHARS_MAX)).collect(),
             injection_sources: shown.iter().map(Item::source).collect(),
             intervention_texts: texts,
-            monitors_fired: ask.assessment.fired().map(|reading| reading.monitor.id).collect(),
-            failure_type: fired.first().map(|reading| reading.monitor.failure_type),
-            skipped_reason: ask.skipped_reason,
+            advised,
+            monitors_fired: pre_call.assessment.fired().map(|reading| reading.monitor.id).collect(),
+            failure_type: self.failure_type(&pre_call.assessment),
+            skipped_reason: pre_call.skipped_reason,
             thought_preview: self.thought_preview(),
             tool_calls: reply.tool_calls,
             usage: reply.usage,
@@ -349,7 +350,7 @@ impl Run {
         }
     }
 
-    /// Last stage: the run is over, and END is never left.
+    /// Last stage: ends the run. The state is END from now on.
     pub fn finish(&mut self) -> Summary {
         self.fsm.finish();
         let fired = self.monitors.monitors().zip(&self.fired_steps);
@@ -366,20 +367,31 @@ impl Run {
         }
     }
 
+    /// Returns the failure type of the most serious monitor that fired.
+    pub fn failure_type(&self, assessment: &Assessment) -> Option<&'static str> {
+        let ranked = self.monitors.ranked(assessment);
+        ranked.first().filter(|reading| reading.fired).map(|reading| reading.monitor.failure_type)
+    }
+
     fn observe(&mut self, new_steps: &[Step<'_>], verdict: Option<RemoteVerdict>) {
         let assessments = new_steps.iter().map(|step| self.observe_one(step));
         let Some(mut latest) = assessments.reduce(Assessment::worse) else { return };
-        self.judge = AssessmentSource::Own;
+        self.source = AssessmentSource::Own;
         if let Some(verdict) = verdict {
+            latest.readings.retain(|own| {
+                !verdict.has(own.monitor.id) && self.engine.policy().is_quiet(own.monitor.id)
+            });
             let RemoteVerdict { readings, composite, advice } = verdict;
-            latest = Assessment { readings, composite, ..latest };
-            self.judge = AssessmentSource::Other { advice };
+            latest.readings.extend(readings);
+            let place = |reading: &Reading| ALL.iter().position(|spec| *spec == reading.monitor);
+            latest.readings.sort_by_key(place);
+            latest.composite = composite;
+            self.source = AssessmentSource::Remote { advice };
         }
         self.latest = Arc::new(latest);
         self.gate.note(self.latest.fired().next().is_some(), self.latest.composite);
     }
 
-    /// One step: how hard it looks moves the machine, and the monitors read.
     fn observe_one(&mut self, step: &Step<'_>) -> Assessment {
         self.steps = self.steps.saturating_add(1);
         let assessment = self.monitors.observe(step);
@@ -397,46 +409,50 @@ impl Run {
     }
 
     fn stop(&self) -> Option<Stop> {
-        let budget = self.rules.config.budget?;
+        let budget = self.engine.config.budget?;
         let stop = Stop::TokenBudget { used: self.tokens, limit: budget.tokens_max };
         (budget.level(self.tokens) == Level::Over).then_some(stop)
     }
 
-    /// The most serious advice that may be shown now and was not the last one shown.
+    /// Returns the advice of the most serious monitor that fired, without the text that was shown last.
     fn monitor_advice(&self, state: State) -> Option<Item> {
         if !self.gate.may_advise(self.calls, state) {
             return None;
         }
-        let voices = self.voices();
-        let (monitor, text) = match &self.judge {
-            AssessmentSource::Own => {
-                let mut advices = voices
-                    .into_iter()
-                    .filter_map(|reading| Some((reading.monitor.id, reading.advice()?)));
-                let (monitor, text) = advices.find(|(_, text)| self.gate.is_new(text))?;
-                (Some(monitor), text)
-            }
-            AssessmentSource::Other { advice } => {
-                let text = advice.clone().filter(|text| self.gate.is_new(text))?;
-                (voices.first().map(|reading| reading.monitor.id), text)
+        let fired: Vec<&Reading> = self.ranked_fired().collect();
+        let item = |monitor: Option<&'static str>, text: String| {
+            let is_new = self.gate.is_new(&text);
+            is_new.then_some(Item::Advice { source: Source::Monitor, monitor, text })
+        };
+        let own = |reading: &&Reading| {
+            let id = reading.monitor.id;
+            let text = match &self.source {
+                AssessmentSource::Own => reading.advice(),
+                AssessmentSource::Remote { advice } => {
+                    let of = |advice: &&RemoteAdvice| advice.monitor.as_deref() == Some(id);
+                    advice.iter().find(of).map(|advice| advice.text.clone())
+                }
+            };
+            item(Some(id), text?)
+        };
+        let first = fired.first().map(|reading| reading.monitor.id);
+        let other = match &self.source {
+            AssessmentSource::Own => None,
+            AssessmentSource::Remote { advice } => {
+                let other = advice.iter().find(|advice| advice.monitor.is_none());
+                other.and_then(|advice| item(first, advice.text.clone()))
             }
         };
-        Some(Item::Advice { source: Source::Monitor, monitor, text })
+        other.or_else(|| fired.iter().find_map(own))
     }
 
-    /// The readings that may speak, the most serious first.
-    fn voices(&self) -> Vec<&Reading> {
-        let mut voices = ranked(&self.latest, &self.monitors);
-        let watches = |suite: Suite| self.monitors.monitors().any(|monitor| monitor.suite == suite);
-        let chosen = !voices.is_empty() && self.rules.config.voices == AdviceSource::Semantic;
-        if chosen && watches(Suite::Semantic) {
-            voices.retain(|reading| reading.monitor.suite == Suite::Semantic);
-        }
-        voices
+    /// Returns the readings that fired, the most serious first.
+    fn ranked_fired(&self) -> impl Iterator<Item = &Reading> {
+        self.monitors.ranked(&self.latest).into_iter().filter(|reading| reading.fired)
     }
 
     fn wrap_up_advice(&self) -> Option<Item> {
-        let budget = self.rules.config.budget.filter(|_| !self.wrap_up_shown)?;
+        let budget = self.engine.config.budget.filter(|_| !self.wrap_up_shown)?;
         let due = budget.level(self.tokens) == Level::WrapUp;
         due.then(|| Item::Advice {
             source: Source::Budget,
@@ -445,28 +461,27 @@ impl Run {
         })
     }
 
-    /// The look-up of a tier, if it is worth making now.
+    /// Returns the lookup of a tier, if it is due.
     fn query(&self, tier: Tier) -> Option<Query> {
         if self.gate.is_used(tier) {
             return None;
         }
-        let unwatched = self.monitors.is_empty() && matches!(self.judge, AssessmentSource::Own);
+        let unmonitored = self.monitors.is_empty() && matches!(self.source, AssessmentSource::Own);
         let (due, thoughts, failure_type) = match tier {
-            Tier::E3 => (true, 0, None),
-            Tier::E1 => (unwatched || self.gate.is_open(), E1_THOUGHTS, None),
-            // Waits for a failure instead of being spent on the first step.
+            Tier::E3 => (self.engine.policy().standing_rules, 0, None),
+            Tier::E1 => (unmonitored || self.gate.is_open(), E1_THOUGHTS, None),
+            // Waits for a failure, because only one lookup is made per run.
             Tier::E2 => {
-                let voices = self.voices();
-                let failure_type = voices.first().map(|reading| reading.monitor.failure_type);
-                (unwatched || failure_type.is_some(), E2_THOUGHTS, failure_type)
+                let failure_type = self.failure_type(&self.latest);
+                (unmonitored || failure_type.is_some(), E2_THOUGHTS, failure_type)
             }
         };
         if !due {
             return None;
         }
         let context = self.last_thoughts(thoughts);
-        let described = tier == Tier::E3 || !context.is_empty();
-        described.then(|| Query {
+        let is_described = tier == Tier::E3 || !context.is_empty();
+        is_described.then(|| Query {
             tier,
             context,
             failure_type,
@@ -486,14 +501,4 @@ impl Run {
             None => String::new(),
         }
     }
-}
-
-/// The readings that fired, the most serious first: by weight times score, then in the order of the table.
-fn ranked<'a>(assessment: &'a Assessment, monitors: &MonitorSet) -> Vec<&'a Reading> {
-    let weight = |reading: &Reading| {
-        monitors.weights().get(reading.monitor.id).unwrap_or(0.0) * reading.score
-    };
-    let mut fired: Vec<&Reading> = assessment.fired().collect();
-    fired.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
-    fired
 }

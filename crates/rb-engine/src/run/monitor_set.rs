@@ -1,4 +1,4 @@
-//! The monitors of one run, read together.
+//! The monitors of one run.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,42 +12,45 @@ use crate::config::Engine;
 use crate::config::weights::Weights;
 use crate::evidence::Evidence;
 use crate::monitors::{ALL, Monitor, MonitorSpec, Signal, Suite};
+use crate::policy::Policy;
 use crate::step::{Step, StepIndex};
 
-/// What one monitor reads after one step.
+/// Score of one monitor after one step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
-    /// The monitor's row.
+    /// The monitor.
     pub monitor: &'static MonitorSpec,
     /// From 0 (healthy) to 1 (worst).
     pub score: f64,
-    /// The score reached the monitor's threshold.
+    /// The score reached the threshold of a monitor that fires under the policy.
     pub fired: bool,
-    /// There whenever the score is above zero.
+    /// The score reached the threshold of a monitor that is only recorded.
+    pub signal: bool,
+    /// Set if the score is above zero.
     pub evidence: Option<Evidence>,
 }
 
 impl Reading {
-    /// What to tell the agent; only a monitor that fired has something to say.
+    /// Returns the advice for the agent, if the monitor fired.
     pub fn advice(&self) -> Option<String> {
         let evidence = self.evidence.as_ref().filter(|_| self.fired)?;
         Some(self.monitor.advice(evidence))
     }
 }
 
-/// What one step says: how hard it looks, and all readings after it.
+/// Difficulty and scores of one step.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Assessment {
-    /// How hard the thought looks; `None` where there is none.
+    /// Difficulty of the thought; `None` without a thought.
     pub difficulty: Option<f64>,
-    /// One a monitor that watches, in the order of the table.
+    /// One per computed monitor, in the order of the table.
     pub readings: Vec<Reading>,
-    /// The weighted sum of a suite's scores, to four decimals; with two suites, the larger sum.
+    /// The weighted sum of the scores of a suite; the largest of the suites that fire.
     pub composite: f64,
 }
 
 impl Assessment {
-    /// The worse of two assessments by the same monitors, monitor by monitor; the difficulty is the later one's.
+    /// Merges two assessments of the same monitors: the higher score of each monitor, the difficulty of `other`.
     pub(crate) fn worse(mut self, other: Self) -> Self {
         for (mine, theirs) in self.readings.iter_mut().zip(other.readings) {
             if theirs.score >= mine.score {
@@ -59,52 +62,50 @@ impl Assessment {
         self
     }
 
-    /// The readings that fired, in the order of the table.
+    /// Returns the readings that fired, in the order of the table.
     pub fn fired(&self) -> impl Iterator<Item = &Reading> {
         self.readings.iter().filter(|reading| reading.fired)
     }
+
+    /// Returns the quiet signals, in the order of the table.
+    pub fn signals(&self) -> impl Iterator<Item = &Reading> {
+        self.readings.iter().filter(|reading| reading.signal)
+    }
 }
 
-/// The monitors that watch one run.
+/// The monitors of one run.
 pub struct MonitorSet {
     entries: Vec<Entry>,
+    policy: Policy,
     weights: Weights,
     fire_at: Option<f64>,
     next: StepIndex,
-    /// What the semantic monitors need of the past; only there when one watches.
+    /// Memory of the semantic monitors; `None` if none is computed.
     past: Option<History>,
 }
 
 struct Entry {
     spec: &'static MonitorSpec,
-    weight: f64,
-    /// `None` once the monitor has panicked: it is retired for this run, the others go on.
+    /// `None` after a panic: the monitor is disabled for this run, the others continue.
     monitor: Option<Box<dyn Monitor>>,
-    /// How many of its advices were shown.
+    /// Number of its advices that were shown.
     advised: u32,
 }
 
 impl MonitorSet {
-    /// Fresh monitors of the suites the rules choose. The task, as the user put it, may be empty.
-    pub fn new(rules: &Engine, task: &str) -> Self {
-        let config = &rules.config;
-        let watching = ALL
-            .iter()
-            .zip(config.weights.iter())
-            .filter(|(spec, _)| config.suite.includes(spec.suite));
-        let entries: Vec<Entry> = watching
-            .map(|(spec, weight)| Entry {
-                spec,
-                weight,
-                monitor: Some((spec.build)(&config.monitors)),
-                advised: 0,
-            })
+    /// Creates the monitors of the computed suites. The task is in the words of the user and may be empty.
+    pub fn new(engine: &Engine, task: &str) -> Self {
+        let config = &engine.config;
+        let computed = ALL.iter().filter(|spec| config.policy.computed.includes(spec.suite));
+        let entries: Vec<Entry> = computed
+            .map(|spec| Entry { spec, monitor: Some((spec.build)(&config.monitors)), advised: 0 })
             .collect();
         let any_semantic = entries.iter().any(|entry| entry.spec.suite == Suite::Semantic);
         let past =
-            || History::new(Arc::clone(&rules.embedder), config.monitors.tools.clone(), task);
+            || History::new(Arc::clone(&engine.embedder), config.monitors.tools.clone(), task);
         let mut monitors = Self {
             entries,
+            policy: config.policy,
             weights: config.weights.clone(),
             fire_at: config.fire_threshold,
             next: StepIndex(0),
@@ -117,32 +118,37 @@ impl MonitorSet {
         monitors
     }
 
-    /// Whether any monitor watches.
+    /// Returns true if no monitor is computed.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The rows of the monitors that watch.
+    /// Returns the policy.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Returns the computed monitors.
     pub fn monitors(&self) -> impl Iterator<Item = &'static MonitorSpec> {
         self.entries.iter().map(|entry| entry.spec)
     }
 
-    /// The weights in use.
-    pub fn weights(&self) -> &Weights {
-        &self.weights
-    }
-
-    /// Monitors that failed and are out for the rest of the run.
+    /// Returns the monitors that panicked in this run.
     pub fn disabled_monitors(&self) -> impl Iterator<Item = &'static MonitorSpec> {
         self.entries.iter().filter(|entry| entry.monitor.is_none()).map(|entry| entry.spec)
     }
 
-    /// The next step, the first one, is called by this number outside, and those after it follow.
-    pub(crate) fn set_first_step_index(&mut self, index: u32) {
+    /// Sets the index of the next step, which must be the first one; later steps follow it.
+    pub fn set_first_step_index(&mut self, index: u32) {
         self.next = StepIndex(index);
     }
 
-    /// Takes the next step and reads every monitor.
+    /// Returns the index of the newest step; 0 before the first one.
+    pub fn newest_step_index(&self) -> u32 {
+        self.next.0.saturating_sub(1)
+    }
+
+    /// Observes the next step.
     pub fn observe(&mut self, step: &Step<'_>) -> Assessment {
         let thought = Lowercased::of(step.thought);
         let facts = StepFeatures::of(*step, &thought);
@@ -150,14 +156,16 @@ impl MonitorSet {
         self.next = StepIndex(at.0.saturating_add(1));
         let scene = self.look(step, facts.observation.cues);
         let facts = StepFeatures { context: scene.as_ref().zip(self.past.as_ref()), ..facts };
-        let fire_at = self.fire_at;
+        let (fire_at, policy) = (self.fire_at, self.policy);
         let read = |entry: &mut Entry| {
             let Signal { score, mut evidence } = entry.observe(at, &facts);
             if let Some(evidence) = &mut evidence {
                 evidence.earlier = entry.advised;
             }
-            let fired = score >= fire_at.unwrap_or(entry.spec.fire_at) && evidence.is_some();
-            Reading { monitor: entry.spec, score, fired, evidence }
+            let monitor = entry.spec;
+            let is_over = score >= fire_at.unwrap_or(monitor.fire_at) && evidence.is_some();
+            let fires = policy.fires(monitor.suite);
+            Reading { monitor, score, fired: is_over && fires, signal: is_over && !fires, evidence }
         };
         let readings: Vec<Reading> = self.entries.iter_mut().map(read).collect();
         let thought = facts.step.thought;
@@ -166,11 +174,25 @@ impl MonitorSet {
         if let (Some(past), Some(scene)) = (&mut self.past, scene) {
             past.record(at, scene);
         }
-        let composite = self.composite(&readings);
+        let mut scores = readings.iter().peekable();
+        let composite = self.weights.composite(&self.policy, |spec| {
+            scores.next_if(|reading| reading.monitor == spec).map(|reading| reading.score)
+        });
         Assessment { difficulty, readings, composite }
     }
 
-    /// Understands the step for the semantic monitors. Should that panic, they are retired together; the others go on.
+    /// Returns the readings above zero of the suites that fire, the most serious first; see [`Weights::order`].
+    pub fn ranked<'a>(&self, assessment: &'a Assessment) -> Vec<&'a Reading> {
+        let counts = |reading: &&Reading| {
+            reading.score > 0.0 && (reading.fired || self.policy.fires(reading.monitor.suite))
+        };
+        let mut readings: Vec<&Reading> = assessment.readings.iter().filter(counts).collect();
+        let of = |reading: &Reading| (reading.monitor.id, reading.score, reading.fired);
+        readings.sort_by(|a, b| self.weights.order(of(a), of(b)));
+        readings
+    }
+
+    /// Extracts the context of the step for the semantic monitors. A panic disables them; the others continue.
     fn look(&mut self, step: &Step<'_>, heard: CueSet) -> Option<StepContext> {
         let past = self.past.as_mut()?;
         let looked = catch_unwind(AssertUnwindSafe(|| past.analyse(step, heard)));
@@ -181,7 +203,7 @@ impl MonitorSet {
         looked.ok()
     }
 
-    /// Without an understanding of the run the semantic monitors see nothing.
+    /// Disables the semantic monitors if there is no history.
     fn disable_semantic(&mut self) {
         if self.past.is_none() {
             let semantic =
@@ -190,8 +212,8 @@ impl MonitorSet {
         }
     }
 
-    /// The advice of a monitor was shown: it judges what comes next afresh.
-    pub(crate) fn advised(&mut self, id: &str) {
+    /// Records that the model has read the advice of a monitor after the newest step.
+    pub fn advised(&mut self, id: &str) {
         let at = StepIndex(self.next.0.saturating_sub(1));
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.spec.id == id) {
             entry.advised = entry.advised.saturating_add(1);
@@ -201,16 +223,7 @@ impl MonitorSet {
         }
     }
 
-    fn composite(&self, readings: &[Reading]) -> f64 {
-        let of = |suite: Suite| -> f64 {
-            let pairs =
-                self.entries.iter().zip(readings).filter(|(entry, _)| entry.spec.suite == suite);
-            round4(pairs.map(|(entry, reading)| entry.weight * reading.score).sum())
-        };
-        of(Suite::Heuristic).max(of(Suite::Semantic))
-    }
-
-    /// What the monitors keep on the heap.
+    /// Returns the heap memory of the monitors.
     pub fn heap_bytes(&self) -> usize {
         let monitors = self.entries.iter().filter_map(|entry| entry.monitor.as_ref());
         let past = self.past.as_ref().map_or(0, History::heap_bytes);
@@ -219,7 +232,7 @@ impl MonitorSet {
 }
 
 impl Entry {
-    /// A monitor that panics costs itself, not the run: it is retired and reads zero from now on.
+    /// Observes a step. After a panic the monitor is disabled and scores zero.
     fn observe(&mut self, at: StepIndex, facts: &StepFeatures<'_>) -> Signal {
         let Some(monitor) = self.monitor.as_mut() else { return Signal::none() };
         catch_unwind(AssertUnwindSafe(|| monitor.observe(at, facts))).unwrap_or_else(|_| {
@@ -229,46 +242,21 @@ impl Entry {
     }
 }
 
-/// Rounds to four decimals as the reference does: correctly, halves to even.
-pub fn round4(value: f64) -> f64 {
-    let scaled = value * 1e4;
-    let nearest = scaled.round_ties_even();
-    // Multiplying may have rounded across a half; only near one does the exact decimal matter.
-    if ((scaled - scaled.floor()) - 0.5).abs() > 1e-6 {
-        return nearest / 1e4;
-    }
-    format!("{value:.4}").parse().unwrap_or(nearest / 1e4)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::EngineConfig;
     use crate::monitors::{HEAP_BYTES_MAX, SuiteChoice};
+    use crate::policy::Policy;
     use crate::step::Input;
 
     fn heuristic() -> Engine {
-        let config = EngineConfig { suite: SuiteChoice::Heuristic, ..EngineConfig::default() };
-        config.check().expect("good rules")
+        let config = EngineConfig::with_policy(Policy::only(SuiteChoice::Heuristic));
+        config.check().expect("valid settings")
     }
 
     #[test]
-    fn rounding_is_exact_with_halves_to_even() {
-        for (value, expected) in [
-            (0.03125, 0.0312),
-            (0.09375, 0.0938),
-            (0.123_45, 0.1235), // the double lies above the decimal
-            (0.000_05, 0.0001),
-            (0.355, 0.355),
-            (1.0, 1.0),
-            (0.0, 0.0),
-        ] {
-            assert_eq!(round4(value).to_bits(), f64::to_bits(expected), "{value}");
-        }
-    }
-
-    #[test]
-    fn a_panicking_monitor_is_retired_alone() {
+    fn a_panicking_monitor_is_disabled_alone() {
         struct Bomb;
         impl Monitor for Bomb {
             fn observe(&mut self, at: StepIndex, _: &StepFeatures<'_>) -> Signal {
@@ -297,25 +285,30 @@ mod tests {
     }
 
     #[test]
-    fn a_panicking_embedder_costs_the_semantic_suite_alone() {
+    fn a_panicking_embedder_disables_only_the_semantic_suite() {
         let embed = |text: &str| {
             assert!(!text.contains("boom"), "as a broken embedder would");
             crate::analysis::embedding::Vector::zero()
         };
         let rules = Engine::default().with_embedder(Arc::new(embed));
-        assert_eq!(MonitorSet::new(&rules, "a task that goes boom").disabled_monitors().count(), 6);
+        let disabled = |monitors: &MonitorSet| -> Vec<_> {
+            monitors.disabled_monitors().map(|spec| spec.id).collect()
+        };
+        let semantic = ALL.iter().filter(|spec| spec.suite == Suite::Semantic);
+        let semantic: Vec<_> = semantic.map(|spec| spec.id).collect();
+        assert_eq!(disabled(&MonitorSet::new(&rules, "a task that goes boom")), semantic);
         let mut monitors = MonitorSet::new(&rules, "");
         monitors.observe(&Step::thought("all is well with this step"));
         let assessment = monitors.observe(&Step::thought("I was wrong and then there was a boom"));
-        assert_eq!(monitors.disabled_monitors().count(), 6);
+        assert_eq!(disabled(&monitors), semantic);
         assert_eq!(
-            assessment.fired().map(|reading| reading.monitor.id).collect::<Vec<_>>(),
+            assessment.signals().map(|reading| reading.monitor.id).collect::<Vec<_>>(),
             ["hedge"]
         );
     }
 
     #[test]
-    fn no_monitor_grows_with_the_run() {
+    fn memory_is_bounded() {
         let mut monitors = MonitorSet::new(&Engine::default(), "");
         for n in 0..30_000_u32 {
             let input =

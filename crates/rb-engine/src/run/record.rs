@@ -45,6 +45,8 @@ pub struct StepRecord {
     pub injection_sources: Vec<Source>,
     /// The full advice texts that were shown.
     pub intervention_texts: Vec<String>,
+    /// Monitors whose advice was shown.
+    pub advised: Vec<&'static str>,
     /// The monitors that fired on the steps before the call.
     pub monitors_fired: Vec<&'static str>,
     /// Failure type of the most serious of them.

@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rb_engine::config::Engine;
+use rb_engine::config::EngineConfig;
 use rb_engine::config::weights::{Profile, Weights};
-use rb_engine::monitors::{ALL, MonitorSpec, Suite};
+use rb_engine::monitors::{ALL, MonitorSpec, Suite, SuiteChoice};
+use rb_engine::policy::Policy;
 use rb_engine::run::MonitorSet;
 use rb_engine::step::{Input, Step};
 use serde_json::Value;
@@ -222,7 +223,9 @@ const MESSY_RUN: [(&str, &str, &str, &str); 17] = [
 
 /// The advice of the monitor when it first fires in [`MESSY_RUN`].
 fn sample_advice(spec: &MonitorSpec) -> Option<String> {
-    let mut monitors = MonitorSet::new(&Engine::default(), TASK);
+    let policy = Policy::only(SuiteChoice::Both);
+    let engine = EngineConfig::with_policy(policy).check().expect("valid settings");
+    let mut monitors = MonitorSet::new(&engine, TASK);
     MESSY_RUN.into_iter().find_map(|(thought, tool, input, observation)| {
         let step = Step::thought(thought)
             .with_action(tool, Input::Text(input))

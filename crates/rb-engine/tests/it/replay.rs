@@ -5,6 +5,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use rb_engine::config::{Engine, EngineConfig};
 use rb_engine::guidance::{Pattern, PatternBody, Retrieved, TierResult};
+use rb_engine::monitors::SuiteChoice;
+use rb_engine::policy::Policy;
 use rb_engine::policy::routing::Routing;
 use rb_engine::policy::token_budget::{TokenBudget, Usage};
 use rb_engine::run::record::{Reply, StepRecord};
@@ -68,6 +70,7 @@ fn rules() -> Arc<Engine> {
         routing: Routing::from_names([("SLOW", "claude-opus"), ("FAST", "claude-haiku")])
             .expect("good routes"),
         budget: Some(TokenBudget::enforced(20_000)),
+        policy: Policy { standing_rules: true, ..Policy::of_suite(SuiteChoice::Both) },
         ..EngineConfig::default()
     };
     Arc::new(config.check().expect("good rules"))

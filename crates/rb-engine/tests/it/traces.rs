@@ -3,11 +3,12 @@
 use proptest::prelude::*;
 use rb_engine::config::{Engine, EngineConfig};
 use rb_engine::monitors::SuiteChoice;
+use rb_engine::policy::Policy;
 use rb_engine::step::{Input, Step};
 
 /// An engine with the heuristic suite only.
 pub(crate) fn heuristic() -> Engine {
-    let config = EngineConfig { suite: SuiteChoice::Heuristic, ..EngineConfig::default() };
+    let config = EngineConfig::with_policy(Policy::only(SuiteChoice::Heuristic));
     config.check().expect("good rules")
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rb_engine::config::EngineConfig;
 use rb_engine::guidance::{Pattern, PatternBody, Retrieved, Tier, TierResult};
 use rb_engine::monitors::SuiteChoice;
+use rb_engine::policy::Policy;
 use rb_engine::policy::fsm::State;
 use rb_engine::policy::routing::Routing;
 use rb_engine::policy::token_budget::{TokenBudget, Usage};
@@ -19,7 +20,8 @@ fn run(config: EngineConfig) -> Run {
 
 /// Heuristic suite only, so that changes of other monitors do not affect these logs.
 fn heuristic() -> EngineConfig {
-    EngineConfig { suite: SuiteChoice::Heuristic, ..EngineConfig::default() }
+    let policy = Policy { standing_rules: true, ..Policy::only(SuiteChoice::Heuristic) };
+    EngineConfig::with_policy(policy)
 }
 
 fn text(s: &str) -> String {
@@ -194,7 +196,7 @@ fn fast_skips_retrieval_but_not_monitors() {
 
 #[test]
 fn without_monitors_e1_is_always_allowed() {
-    let mut run = run(EngineConfig { suite: SuiteChoice::Neither, ..EngineConfig::default() });
+    let mut run = run(EngineConfig::with_policy(Policy::only(SuiteChoice::Neither)));
     call(&mut run, &[], found);
     let ask = run.before_model(&[READ]);
     assert_eq!(
@@ -292,4 +294,43 @@ fn decide_equals_before_model_and_plan_without_patterns() {
         let reply = || Reply { usage: Usage::new(100, 10), ..Reply::default() };
         assert_eq!(at_once.record(same, reply()), apart.record(plan, reply()), "call {call}");
     }
+}
+
+#[test]
+fn standing_rules_are_looked_up_only_if_the_policy_enables_them() {
+    for standing_rules in [false, true] {
+        let policy = Policy { standing_rules, ..Policy::default() };
+        let mut run = run(EngineConfig::with_policy(policy));
+        let tiers: Vec<_> = run.before_model(&[]).queries.iter().map(|query| query.tier).collect();
+        assert_eq!(tiers, if standing_rules { vec![Tier::E3] } else { vec![] });
+    }
+}
+
+/// Same tool, different files: `streak` and `diversity` reach their thresholds, and no semantic monitor does.
+#[test]
+fn a_quiet_signal_is_recorded_and_changes_no_decision() {
+    let mut default = run(EngineConfig::default());
+    let mut both = run(EngineConfig::with_policy(Policy::of_suite(SuiteChoice::Both)));
+    let (mut signals, mut interrupted) = (Vec::new(), 0);
+    let thoughts = ["parser", "lexer", "printer", "resolver", "formatter", "linter", "cache"];
+    for (at, file) in thoughts.into_iter().enumerate() {
+        let (thought, input) = (format!("Next is the {file}."), format!("src/{file}.rs"));
+        let seen = format!("pub mod {file};");
+        let step = Step::thought(&thought)
+            .with_action("read_file", Input::Text(&input))
+            .with_observation(&seen);
+        let steps = if at == 0 { vec![] } else { vec![step] };
+        let pre_call = default.before_model(&steps);
+        assert_eq!(pre_call.queries, [], "{file}");
+        signals.extend(pre_call.assessment.signals().map(|reading| reading.monitor.id));
+        assert_eq!(pre_call.assessment.fired().count(), 0, "{file}");
+        let plan = default.plan(pre_call, Retrieved::NONE, "");
+        assert_eq!(plan.fragment, None, "{file}");
+        assert_eq!(default.record(plan, Reply::default()).monitors_fired.len(), 0);
+        let plan = both.decide(&steps, "");
+        interrupted += usize::from(plan.fragment.is_some());
+        both.record(plan, Reply::default());
+    }
+    assert!(signals.contains(&"streak"), "{signals:?}");
+    assert!(interrupted > 0, "a suite that is asked for advises");
 }

@@ -18,6 +18,8 @@ use std::sync::{Arc, LazyLock};
 
 use rb_engine::config::Engine;
 use rb_engine::config::weights::Weights;
+use rb_engine::policy::Policy;
+use rb_engine::policy::fsm::{Fsm, Limits};
 use rb_engine::run::MonitorSet;
 use rb_store::{RunKey, RunStart, StepRow, Tokens};
 use rb_wire::model::{RecordedUsage, Run, RunInput, RunStep};
@@ -39,9 +41,14 @@ const IMPORTED: &str = "imported";
 /// Maximum bytes of benchmark labels; longer ones are omitted.
 const MAX_LABELS_BYTES: usize = 64 << 10;
 
-/// Engine of `rb check`: both suites with default weights.
+/// Engine of `rb check`: default policy and weights.
 static ENGINE: LazyLock<Arc<Engine>> = LazyLock::new(|| {
-    assessment::run_engine(&embedding::builtin(), Weights::default(), &Map::new())
+    assessment::run_engine(
+        &embedding::builtin(),
+        Policy::default(),
+        Weights::default(),
+        &Map::new(),
+    )
 });
 
 /// Owner and source of an imported run.
@@ -165,8 +172,10 @@ fn started_ms(run: &Run<'_>) -> Option<i64> {
 /// Rows of the steps after `before`, with their scores.
 fn rows(run: &Run<'_>, start: &RunStart, before: &[StepRow]) -> Vec<StepRow> {
     let mut monitors = MonitorSet::new(&ENGINE, run.task.as_deref().unwrap_or_default());
+    let mut fsm = Fsm::new(Limits::default());
     for row in before {
-        let _ = monitors.observe(&step_of(row).unwrap_or_default());
+        let assessment = monitors.observe(&step_of(row).unwrap_or_default());
+        fsm.observe(assessment.difficulty);
     }
     let mut at_ms = start.at_ms;
     let known = overlap(before, run, start);
@@ -178,13 +187,11 @@ fn rows(run: &Run<'_>, start: &RunStart, before: &[StepRow]) -> Vec<StepRow> {
         StepRow {
             step_index,
             at_ms,
+            state: fsm.observe(assessment.difficulty).name().to_owned(),
             scores: assessment::scores(&assessment),
             total_score: assessment.composite,
             fired: assessment::fired(&assessment),
-            evidence: assessment::evidence(&assessment, |position| position)
-                .into_iter()
-                .map(assessment::Evidence::into_row)
-                .collect(),
+            evidence: assessment::recorded_evidence(&assessment, |position| position),
             ..to_row(step, start)
         }
     });

@@ -99,7 +99,8 @@ async fn everything_the_source_knows_is_kept() {
     assert_eq!((run.started_ms, run.finished_ms), (1_000, Some(9_000)));
     assert_eq!((run.outcome.as_deref(), run.tokens.total), (Some("success"), 120));
     assert!((run.cost_usd - 0.5).abs() < 1e-9, "{}", run.cost_usd);
-    assert!(run.fired.contains_key("streak"), "{:?}", run.fired);
+    assert!(run.fired.contains_key("semantic_loop"), "{:?}", run.fired);
+    assert!(run.high_scores.contains_key("streak"), "{:?}", run.high_scores);
     let steps = store.steps(&run.run, 0, 100).await.unwrap();
     assert!(steps.iter().all(|step| step.injections.is_empty() && !step.scores.is_empty()));
     assert!(steps.iter().any(|step| !step.evidence.is_empty()));

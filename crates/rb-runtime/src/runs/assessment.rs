@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use rb_engine::analysis::embedding::Embedder;
 use rb_engine::config::weights::Weights;
-use rb_engine::config::{AdviceSource, Engine, EngineConfig};
+use rb_engine::config::{Engine, EngineConfig};
 use rb_engine::monitors::SuiteChoice;
+use rb_engine::policy::Policy;
 use rb_engine::policy::routing::Routing;
 use rb_engine::policy::token_budget::TokenBudget;
-use rb_engine::run::{Assessment, MonitorSet, Reading};
+use rb_engine::run::{Assessment, Reading};
 use rb_engine::step::StepIndex;
 use rb_store::Scores;
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,7 @@ pub const TOKEN_BUDGET: &str = "token_budget";
 /// Metadata key of the model routes of a run.
 pub const MODEL_ROUTING: &str = "model_routing";
 
-/// Monitor suites that assess a trace.
+/// Monitor suites that fire on a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Suite {
@@ -43,20 +44,21 @@ impl Suite {
 
 /// Builds the engine for a whole trace.
 pub fn trace_engine(embedder: &Arc<dyn Embedder>, suite: Suite, weights: Weights) -> Arc<Engine> {
-    let config = EngineConfig { suite: suite.choice(), weights, ..EngineConfig::default() };
-    build(embedder, config)
+    let policy = Policy::of_suite(suite.choice());
+    build(embedder, EngineConfig { policy, weights, ..EngineConfig::default() })
 }
 
-/// Builds the engine of a run that arrives step by step: both suites, with budget and routing from its metadata. Invalid
-/// metadata is rejected when a run starts; in rows of other origins it is ignored.
+/// Builds the engine of a run that arrives step by step, with budget and routing from its metadata. Invalid metadata is
+/// rejected when a run starts; in rows of other origins it is ignored.
 pub fn run_engine(
     embedder: &Arc<dyn Embedder>,
+    policy: Policy,
     weights: Weights,
     metadata: &Map<String, Value>,
 ) -> Arc<Engine> {
     let config = EngineConfig {
+        policy,
         weights,
-        voices: AdviceSource::Semantic,
         budget: budget(metadata).ok().flatten(),
         routing: routing(metadata).unwrap_or_default(),
         ..EngineConfig::default()
@@ -94,7 +96,7 @@ pub fn routing(metadata: &Map<String, Value>) -> Result<Routing, String> {
     Routing::from_names(pairs).map_err(|error| error.to_string())
 }
 
-/// Explanation of a fired monitor with the steps it refers to.
+/// Explanation of a monitor at its threshold, with the steps it refers to.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Evidence {
     pub monitor: String,
@@ -118,13 +120,40 @@ pub fn scores(assessment: &Assessment) -> Scores {
     assessment.readings.iter().map(pair).collect()
 }
 
+/// Scores of the suites that fire.
+pub fn firing_scores(assessment: &Assessment, policy: &Policy) -> Scores {
+    let firing = assessment.readings.iter().filter(|reading| policy.fires(reading.monitor.suite));
+    firing.map(|reading| (Cow::Borrowed(reading.monitor.id), reading.score)).collect()
+}
+
 pub fn fired(assessment: &Assessment) -> Vec<String> {
     assessment.fired().map(|reading| reading.monitor.id.to_owned()).collect()
 }
 
-/// Evidence of the fired monitors; `step_index` maps a position of the engine to the public step index.
+/// Names of the quiet signals.
+pub fn signals(assessment: &Assessment) -> Vec<String> {
+    assessment.signals().map(|reading| reading.monitor.id.to_owned()).collect()
+}
+
+/// Evidence of the fired monitors, as in replies; `step_index` maps a position of the engine to the public step index.
 pub fn evidence(assessment: &Assessment, step_index: impl Fn(u32) -> u32) -> Vec<Evidence> {
-    let evidence = assessment.fired().filter_map(|reading| {
+    evidence_of(assessment.fired(), step_index)
+}
+
+/// Evidence of the fired monitors and of the quiet signals, as stored.
+pub fn recorded_evidence(
+    assessment: &Assessment,
+    step_index: impl Fn(u32) -> u32,
+) -> Vec<rb_store::Evidence> {
+    let recorded = assessment.fired().chain(assessment.signals());
+    evidence_of(recorded, step_index).into_iter().map(Evidence::into_row).collect()
+}
+
+fn evidence_of<'a>(
+    readings: impl Iterator<Item = &'a Reading>,
+    step_index: impl Fn(u32) -> u32,
+) -> Vec<Evidence> {
+    let evidence = readings.filter_map(|reading| {
         let mut found = reading.evidence.clone()?;
         found.steps.iter_mut().for_each(|step| *step = StepIndex(step_index(step.0)));
         Some(Evidence {
@@ -136,17 +165,6 @@ pub fn evidence(assessment: &Assessment, step_index: impl Fn(u32) -> u32) -> Vec
         })
     });
     evidence.collect()
-}
-
-/// Readings above zero, fired ones first, then by weighted score.
-pub fn ranked<'a>(assessment: &'a Assessment, monitors: &MonitorSet) -> Vec<&'a Reading> {
-    let weight = |reading: &Reading| {
-        monitors.weights().get(reading.monitor.id).unwrap_or_default() * reading.score
-    };
-    let mut readings: Vec<&Reading> =
-        assessment.readings.iter().filter(|reading| reading.score > 0.0).collect();
-    readings.sort_by(|a, b| b.fired.cmp(&a.fired).then(weight(b).total_cmp(&weight(a))));
-    readings
 }
 
 #[cfg(test)]

@@ -24,8 +24,6 @@ pub struct CallContext<'a> {
     pub budget_warning: Option<String>,
     /// Claims operator messages. `false` if no guidance can be put into the call.
     pub may_steer: bool,
-    /// Retrieves standing rules (E3).
-    pub has_standing_rules: bool,
     /// Describes the run, for a run that the store does not have.
     pub description: &'a (dyn Fn() -> RunStart + Send + Sync),
     /// Stores the description even if the store has the run.
@@ -44,7 +42,6 @@ impl<'a> CallContext<'a> {
             delivery: Delivery::Assumed,
             budget_warning: None,
             may_steer: true,
-            has_standing_rules: true,
             description,
             is_described_again: false,
             companion: &|| None,

@@ -7,6 +7,7 @@ use rb_engine::analysis::embedding::Embedder;
 use rb_engine::config::Engine;
 use rb_engine::guidance::Retrieved;
 use rb_engine::guidance::fragment::Item;
+use rb_engine::policy::Policy;
 use rb_engine::policy::token_budget::Usage;
 use rb_engine::run::record::{FIRST_CALL, PREVIEW_CHARS_MAX, Reply};
 use rb_engine::run::{Plan, PreCall, Run};
@@ -47,6 +48,7 @@ pub struct RunLoader {
     store: Arc<dyn Store>,
     profiles: Arc<Profiles>,
     embedder: Arc<dyn Embedder>,
+    policy: Policy,
     /// Counts runs rebuilt from their steps.
     replays: Counter,
 }
@@ -56,9 +58,10 @@ impl RunLoader {
         store: Arc<dyn Store>,
         profiles: Arc<Profiles>,
         embedder: Arc<dyn Embedder>,
+        policy: Policy,
         replays: Counter,
     ) -> Self {
-        Self { store, profiles, embedder, replays }
+        Self { store, profiles, embedder, policy, replays }
     }
 
     /// Creates the state of a run that starts now.
@@ -104,7 +107,7 @@ impl RunLoader {
         let (weights, _) = self.profiles.weights(&*self.store, owner, profile, []).await?;
         let no_metadata = serde_json::Map::new();
         let metadata = row.map_or(&no_metadata, |row| &row.metadata);
-        Ok(assessment::run_engine(&self.embedder, weights, metadata))
+        Ok(assessment::run_engine(&self.embedder, self.policy, weights, metadata))
     }
 
     async fn rebuild(
@@ -287,17 +290,17 @@ impl LiveRun {
             return; // the row of a first call has no step
         }
         let assessment = &call.assessment;
+        call.state.name().clone_into(&mut row.state);
         row.scores = assessment::scores(assessment);
         row.total_score = assessment.composite;
         row.fired = assessment::fired(assessment);
-        row.evidence =
-            self.evidence(call).into_iter().map(assessment::Evidence::into_row).collect();
+        let step_index = |position| self.numbering.step_index(position);
+        row.evidence = assessment::recorded_evidence(assessment, step_index);
     }
 
     /// Failure type of the highest ranked fired monitor.
     pub fn failure_type(&self, call: &PreCall) -> Option<&'static str> {
-        let ranked = assessment::ranked(&call.assessment, self.run.monitor_set());
-        ranked.first().filter(|reading| reading.fired).map(|reading| reading.monitor.failure_type)
+        self.run.failure_type(&call.assessment)
     }
 
     /// Evidence of the fired monitors, with public step indices.
@@ -400,7 +403,8 @@ mod tests {
     fn engine() -> Arc<Engine> {
         let metadata = json!({"token_budget": 9_000, "model_routing": {"SLOW": "claude-opus"}});
         let embedder = crate::retrieval::embedding::builtin();
-        assessment::run_engine(&embedder, Weights::default(), metadata.as_object().unwrap())
+        let policy = Policy { standing_rules: true, ..Policy::default() };
+        assessment::run_engine(&embedder, policy, Weights::default(), metadata.as_object().unwrap())
     }
 
     /// A generated step, with the retrieved patterns and operator messages if it has a decision.

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
+use rb_engine::guidance::Query;
 use rb_engine::guidance::fragment::Item;
-use rb_engine::guidance::{Query, Tier};
 use rb_engine::run::Plan;
 use rb_store::{Change, RunKey, RunStart, StepRow, StoreError};
 
@@ -182,14 +182,7 @@ impl<'a> RunSession<'a> {
     /// Answers the queries of the engine. After the deadline there are no patterns.
     async fn look_up(&mut self, call: &CallContext<'_>, model: &str, queries: &[Query]) -> Lookup {
         let guidance = &self.service.guidance;
-        let is_wanted = |query: &Query| call.has_standing_rules || query.tier != Tier::E3;
-        let lookup = if queries.iter().all(is_wanted) {
-            call.within(guidance.look_up(&self.run.org, model, queries)).await
-        } else {
-            let wanted: Vec<Query> =
-                queries.iter().filter(|query| is_wanted(query)).cloned().collect();
-            call.within(guidance.look_up(&self.run.org, model, &wanted)).await
-        };
+        let lookup = call.within(guidance.look_up(&self.run.org, model, queries)).await;
         lookup.unwrap_or_default()
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rb_engine::policy::Policy;
 use rb_store::{
     Change, ConversationRow, PatternFilter, RunKey, RunStart, Scope, StepRow, Store, StoreError,
     Tokens,
@@ -30,6 +31,7 @@ async fn node(store: &Arc<FaultyStore>) -> Runtime {
         static_keys: Vec::new(),
         is_loopback: true,
         gates: Gates { e1: 0.5, e2: 0.5 },
+        policy: Policy { standing_rules: true, ..Policy::default() },
         intervention_cap: None,
         live_runs_max: 100,
         live_idle: Duration::from_mins(1),
@@ -358,7 +360,6 @@ fn queued<'a>(
         deadline: Some(Instant::now() + Duration::from_millis(300)),
         durability: Durability::Queued,
         delivery: Delivery::Confirmed,
-        has_standing_rules: false,
         companion,
         ..CallContext::of_host(MODEL, description)
     }

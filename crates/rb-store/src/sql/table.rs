@@ -127,6 +127,7 @@ row!(RunRow {
     score_sum ["score_nano"] = nano, score_peak,
     tokens ["tokens_total", "tokens_input", "tokens_output", "cache_read", "cache_write"],
     cost_usd ["cost_nano"] = nano, injected_steps, fired ["monitors"] = fired_steps,
+    high_scores ["monitors"] = high_score_steps,
 });
 row!(ExperimentRun {
     run_id, arm, outcome, task_profile, started_ms, step_count, score_sum ["score_nano"] = nano,
@@ -145,9 +146,21 @@ fn nano(columns: &mut dyn Columns) -> Converted<f64> {
 
 /// Reads the number of steps on which each monitor fired.
 fn fired_steps(columns: &mut dyn Columns) -> Converted<BTreeMap<String, u64>> {
+    monitor_steps(columns, |[fired, ..]| fired)
+}
+
+/// Reads the number of steps on which each monitor had a high score.
+fn high_score_steps(columns: &mut dyn Columns) -> Converted<BTreeMap<String, u64>> {
+    monitor_steps(columns, |[.., danger]| danger)
+}
+
+fn monitor_steps(
+    columns: &mut dyn Columns,
+    count: impl Fn([i64; 4]) -> i64,
+) -> Converted<BTreeMap<String, u64>> {
     let monitors: BTreeMap<String, [i64; 4]> = next(columns)?;
-    let fired = monitors.into_iter().filter(|(_, counts)| counts[0] > 0);
-    Ok(fired.map(|(name, counts)| (name, count_from_db(counts[0]))).collect())
+    let counts = monitors.into_iter().map(|(name, counts)| (name, count_from_db(count(counts))));
+    Ok(counts.filter(|(_, steps)| *steps > 0).collect())
 }
 
 fn model_tokens(columns: &mut dyn Columns) -> Converted<Vec<ModelTokens>> {

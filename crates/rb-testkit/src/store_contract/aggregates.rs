@@ -92,6 +92,15 @@ fn count(steps: &[StepRow], is_so: impl Fn(&StepRow) -> bool) -> u64 {
     steps.iter().map(|step| u64::from(is_so(step))).sum()
 }
 
+fn high_scores(steps: &[StepRow]) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    let scores = steps.iter().flat_map(|step| &step.scores);
+    for (monitor, _) in scores.filter(|(_, score)| **score >= Health::DANGER_FROM) {
+        *counts.entry(monitor.to_string()).or_default() += 1;
+    }
+    counts
+}
+
 fn fired(steps: &[StepRow]) -> BTreeMap<String, u64> {
     let mut fired = BTreeMap::new();
     for step in steps {
@@ -109,6 +118,7 @@ fn run_equals_its_steps(row: &RunRow, steps: &[StepRow]) -> Checked {
     same("tokens", row.tokens, tokens(steps.iter()))?;
     near("cost_usd", row.cost_usd, steps.iter().map(|step| step.cost_usd).sum())?;
     same("injected_steps", row.injected_steps, count(steps, StepRow::is_injected))?;
+    same("high scores", &row.high_scores, &high_scores(steps))?;
     same("fired", &row.fired, &fired(steps))
 }
 

@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use rayon::prelude::*;
 use rb_engine::config::{Engine, EngineConfig};
+use rb_engine::policy::Policy;
 use rb_runtime::retrieval::embedding;
 use rb_view::{Listed, Markup, StateReplay};
 use rb_wire::transcripts::Diagnostic;
@@ -37,7 +38,7 @@ pub(crate) struct ReportArgs {
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
 
-    /// Monitors to run.
+    /// Monitors that fire. With `semantic`, the monitors of the first generation are shown as signals.
     #[arg(long, value_enum, default_value_t)]
     suite: SuiteArg,
 
@@ -77,7 +78,7 @@ pub(crate) fn run(args: &ReportArgs, out: &mut Out) -> Result<Exit> {
 }
 
 fn from_files(args: &ReportArgs, path: PathBuf, out: &mut Out) -> Result<(String, Exit)> {
-    let config = EngineConfig { suite: args.suite.choice(), ..EngineConfig::default() };
+    let config = EngineConfig::with_policy(Policy::of_suite(args.suite.choice()));
     let engine = Arc::new(config.check()?.with_embedder(embedding::builtin()));
     let mut reading = Reading::start(&[path], out)?;
     let mut renderer = Renderer { engine, max_full: args.runs_max.max(1), ..Renderer::default() };

@@ -1,5 +1,6 @@
 //! `rb runs` and `rb show`: stored runs in the terminal.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
@@ -9,7 +10,7 @@ use rb_runtime::clock::{format_rfc3339, now_ms};
 use rb_store::{OutcomeClass, RunFilter, RunKey, RunRow, Scope, StepRow, Store, run_status};
 use serde_json::{Value, json};
 
-use crate::engine_args::{is_quiet_signal, split_fired};
+use crate::engine_args::{headlines_and_signals, is_quiet_signal};
 use crate::exit::Exit;
 use crate::settings::{DataArgs, Settings};
 use crate::ui::{BOLD, DIM, GREEN, Out, RED, YELLOW, counted, fitted, grouped, short};
@@ -112,7 +113,14 @@ fn json_line(run: &RunRow) -> Value {
         "tokens": run.tokens.total,
         "cost_usd": run.cost_usd,
         "fires_by_monitor": run.fired,
+        "signals_by_monitor": signals(run),
     })
+}
+
+/// Steps on which each quiet monitor reached its threshold.
+fn signals(run: &RunRow) -> BTreeMap<&str, u64> {
+    let signals = run.high_scores.iter().filter(|(monitor, _)| is_quiet_signal(monitor));
+    signals.map(|(monitor, steps)| (monitor.as_str(), *steps)).collect()
 }
 
 fn header() -> String {
@@ -123,7 +131,7 @@ fn header() -> String {
 }
 
 fn run_line(run: &RunRow) -> String {
-    let (headlines, signals) = split_fired(&run.fired);
+    let (headlines, signals) = headlines_and_signals(&run.fired, &run.high_scores);
     let mut fired = String::new();
     for (style, texts) in [(YELLOW, headlines), (DIM, signals)] {
         if !texts.is_empty() {

@@ -42,7 +42,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 #[test]
 fn runs_are_shown_as_sparklines() {
     let input = line("stuck", "failure", &stuck()) + &line("calm", "success", &calm());
-    insta::assert_snapshot!(printed(&run(&["check", "-"], input.as_bytes())));
+    insta::assert_snapshot!(printed(&run(&["check", "-", "--suite", "both"], input.as_bytes())));
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn the_readme_shows_the_output_for_the_sample() {
 #[test]
 fn colour_can_be_forced() {
     let input = line("stuck", "failure", &stuck());
-    let output = run(&["check", "-", "--color", "always"], input.as_bytes());
+    let output = run(&["check", "-", "--color", "always", "--suite", "both"], input.as_bytes());
     insta::assert_snapshot!(printed(&output).replace('\u{1b}', "ESC"));
 }
 
@@ -66,7 +66,10 @@ fn colour_can_be_forced() {
 fn runs_are_written_as_json() {
     let steps = [&stuck()[..3], &[json!({ "thought": " " }), json!({})]].concat();
     let input = line("r", "failure", &steps) + "{\"steps\": []}\n";
-    insta::assert_snapshot!(printed(&run(&["check", "-", "--json"], input.as_bytes())));
+    insta::assert_snapshot!(printed(&run(
+        &["check", "-", "--json", "--suite", "both"],
+        input.as_bytes()
+    )));
 }
 
 #[test]
@@ -88,10 +91,34 @@ fn exit_codes() {
         (String::new(), 2),
         ("\n \n".to_owned(), 2),
     ] {
-        for format in [&["check", "-"][..], &["check", "-", "--json"]] {
-            let output = run(format, input.as_bytes());
+        for format in [&[][..], &["--json"]] {
+            let output =
+                run(&[&["check", "-", "--suite", "both"], format].concat(), input.as_bytes());
             assert_eq!(output.status.code(), Some(code), "{input} {}", printed(&output));
         }
+    }
+}
+
+#[test]
+fn heuristic_monitors_are_signals_unless_their_suite_is_asked_for() {
+    let input = line("stuck", "failure", &stuck());
+    let cases: [(&[&str], &str, i32); 3] = [
+        (&[], "quiet; signals: edit_revert, test_repeat, hedge", 0),
+        (&["--suite", "heuristic"], "fired: edit_revert, test_repeat, hedge", 1),
+        (&["--suite", "both"], "fired: edit_revert, test_repeat, hedge", 1),
+    ];
+    for (suite, words, code) in cases {
+        let output = run(&[&["check", "-"], suite].concat(), input.as_bytes());
+        assert!(printed(&output).contains(words), "{suite:?}: {}", printed(&output));
+        assert_eq!(output.status.code(), Some(code), "{suite:?}");
+        let output = run(&[&["check", "-", "--json"], suite].concat(), input.as_bytes());
+        let run: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let ids = |list: &Value| -> Vec<Value> {
+            list.as_array().into_iter().flatten().map(|fire| fire["monitor"].clone()).collect()
+        };
+        let monitors = ["edit_revert", "test_repeat", "hedge"].map(|id| json!(id)).to_vec();
+        let (fired, signals) = if code == 1 { (monitors, vec![]) } else { (vec![], monitors) };
+        assert_eq!((ids(&run["fires"]), ids(&run["signals"])), (fired, signals), "{suite:?}");
     }
 }
 
@@ -149,7 +176,7 @@ fn directories_are_read_in_order_and_gzip_is_detected_by_content() {
     );
     write("README.md", b"not a transcript");
     let path = folder.path().to_str().expect("UTF-8");
-    let output = run(&["check", path], b"");
+    let output = run(&["check", path, "--suite", "both"], b"");
     let printed = printed(&output).replace(path, "FOLDER");
     let heads: Vec<&str> =
         printed.lines().filter(|line| line.starts_with(['○', '●', 'F'])).collect();

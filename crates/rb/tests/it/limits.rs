@@ -14,7 +14,7 @@ fn a_run_of_a_hundred_thousand_steps() {
         .map(|at| json!({ "thought": format!("Maybe step {at}."), "action": tools[at % 3], "action_input": format!("src/f{at}.rs"), "observation": "error: no" }))
         .collect();
     let input = line("long", "failure", &steps);
-    let output = run(&["check", "-"], input.as_bytes());
+    let output = run(&["check", "-", "--suite", "both"], input.as_bytes());
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(text.starts_with("● long  failure  100,000 steps"), "{text}");
     assert!(text.contains("1429 steps per column"), "{text}");

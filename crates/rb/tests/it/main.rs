@@ -10,6 +10,8 @@
 mod check;
 /// Output of `rb demo`.
 mod demo;
+/// One trace through every integration.
+mod equality;
 /// Escaping of hostile text.
 mod hostile;
 /// `rb import` into a store and through a server.

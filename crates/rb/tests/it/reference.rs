@@ -10,6 +10,7 @@ use rb_engine::analysis::difficulty::difficulty;
 use rb_engine::config::weights::Weights;
 use rb_engine::config::{Engine, EngineConfig};
 use rb_engine::monitors::SuiteChoice;
+use rb_engine::policy::Policy;
 use rb_engine::policy::fsm::{Fsm, FsmConfig};
 use rb_engine::run::{Assessment, MonitorSet};
 use rb_wire::transcripts::native::parse_line;
@@ -128,8 +129,8 @@ fn machine(case: &Value) {
 }
 
 fn heuristic(weights: Weights, fire_threshold: Option<f64>) -> Engine {
-    let suite = SuiteChoice::Heuristic;
-    EngineConfig { suite, weights, fire_threshold, ..EngineConfig::default() }
+    let policy = Policy::only(SuiteChoice::Heuristic);
+    EngineConfig { policy, weights, fire_threshold, ..EngineConfig::default() }
         .check()
         .expect("good rules")
 }

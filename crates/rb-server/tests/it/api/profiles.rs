@@ -46,7 +46,7 @@ async fn weights_are_clamped_and_the_reply_says_so() {
     assert_eq!(made.at("/weights/streak"), json!(1.0));
     assert_eq!(made.at("/weights/semantic_loop"), json!(0.25), "as under `coding`");
     assert_eq!(made.at("/notes").as_array().unwrap().len(), 3);
-    assert!(made.text.contains("`sterak` is no monitor"), "{}", made.text);
+    assert!(made.text.contains("unknown monitor: `sterak`"), "{}", made.text);
     assert_eq!((made.at("/colour"), made.at("/built_in")), (json!("red"), json!(false)));
 
     let patch = json!({

@@ -20,6 +20,7 @@ pub(super) fn line(subject: &Subject<'_>, verdict: &Verdict) -> serde_json::Resu
         peak_composite: peak.map(|(_, composite)| composite),
         peak_step: peak.map(|(step, _)| step),
         fires: verdict.fires.iter().map(FireLine::of).collect(),
+        signals: verdict.signals.iter().map(FireLine::of).collect(),
         retired: verdict.disabled.iter().map(|monitor| monitor.id).collect(),
         steps: Steps(verdict),
     };
@@ -38,6 +39,8 @@ struct RunLine<'a> {
     peak_composite: Option<f64>,
     peak_step: Option<usize>,
     fires: Vec<FireLine<'a>>,
+    /// Monitors at their thresholds that are only recorded.
+    signals: Vec<FireLine<'a>>,
     /// Monitors that failed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     retired: Vec<&'static str>,
@@ -105,15 +108,15 @@ struct StepLine<'a> {
     scores: Scores<'a>,
     composite: f64,
     fired: Vec<&'static str>,
+    signals: Vec<&'static str>,
 }
 
 impl Serialize for Steps<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let verdict = self.0;
-        let fired = |step: usize| {
+        let ids = |is_in: &dyn Fn(usize) -> bool| {
             let columns = verdict.monitors.iter().enumerate();
-            let fired = columns.filter(move |(column, _)| verdict.steps[step].fired(*column));
-            fired.map(|(_, monitor)| monitor.id).collect()
+            columns.filter(|(column, _)| is_in(*column)).map(|(_, monitor)| monitor.id).collect()
         };
         serializer.collect_seq(verdict.steps.iter().enumerate().map(|(at, step)| StepLine {
             step_index: at,
@@ -121,7 +124,8 @@ impl Serialize for Steps<'_> {
             fsm_state: step.state.name(),
             scores: Scores(&verdict.monitors, verdict.scores(at)),
             composite: step.composite,
-            fired: fired(at),
+            fired: ids(&|column| step.fired(column)),
+            signals: ids(&|column| step.is_signal(column)),
         }))
     }
 }

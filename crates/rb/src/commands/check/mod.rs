@@ -20,6 +20,7 @@ use rayon::prelude::*;
 use rb_engine::config::weights::{Profile, WeightNote, Weights};
 use rb_engine::config::{Engine, EngineConfig};
 use rb_engine::monitors::ALL;
+use rb_engine::policy::Policy;
 use rb_wire::model::Run;
 use rb_wire::transcripts::{Diagnostic, IMPORTERS};
 
@@ -46,7 +47,7 @@ pub(crate) struct CheckArgs {
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// Monitors to run.
+    /// Monitors that fire. With `semantic`, the monitors of the first generation are shown as signals.
     #[arg(long, value_enum, default_value_t)]
     suite: SuiteArg,
 
@@ -88,8 +89,8 @@ One line of the native format (`runs`), shown here with line breaks; only `steps
 One line of output with --json, shown here with line breaks:
   {\"run_id\": \"r1\", \"outcome\": \"failure\", \"fires\": […], \"steps\": [
     {\"step_index\": 0, \"difficulty\": 0.05, \"fsm_state\": \"NORMAL\",
-     \"scores\": {\"streak\": 0.0, …}, \"composite\": 0.0075, \"fired\": []}, …], …}
-  `difficulty` is null for steps without a thought.
+     \"scores\": {\"streak\": 0.0, …}, \"composite\": 0.0075, \"fired\": [], \"signals\": []}, …], …}
+  `difficulty` is null for steps without a thought; `signals` are monitors that are only recorded.
 
 Exit codes:
   0  no monitor fired
@@ -173,7 +174,8 @@ fn engine(args: &CheckArgs, out: &mut Out) -> anyhow::Result<Engine> {
         };
         out.warning(&format!("--weight: {note}{hint}"));
     }
-    let config = EngineConfig { suite: args.suite.choice(), weights, ..EngineConfig::default() };
+    let policy = Policy::of_suite(args.suite.choice());
+    let config = EngineConfig { policy, weights, ..EngineConfig::default() };
     Ok(config.check()?.with_embedder(args.embedding.embedder()?))
 }
 

@@ -18,6 +18,7 @@ const MAX_RUN_ID_CHARS: usize = 80;
 const MAX_OUTCOME_CHARS: usize = 24;
 const COMPOSITE: &str = "composite";
 const STATE: &str = "state";
+const SIGNALS: &str = "signals";
 
 /// Formats one run for lines of `width` columns.
 pub(super) fn page(subject: &Subject<'_>, verdict: &Verdict, width: usize) -> String {
@@ -25,7 +26,8 @@ pub(super) fn page(subject: &Subject<'_>, verdict: &Verdict, width: usize) -> St
     if verdict.fires.is_empty() {
         return page;
     }
-    let names = verdict.monitors.iter().map(|monitor| monitor.id).chain([COMPOSITE, STATE]);
+    let monitors = verdict.monitors.iter().filter(|monitor| verdict.policy.fires(monitor.suite));
+    let names = monitors.map(|monitor| monitor.id).chain([COMPOSITE, STATE]);
     let margin = names.map(str::len).max().unwrap_or(0);
     let layout = Layout::of(verdict.steps.len(), margin, width);
     if layout.steps_per_column > 1 {
@@ -41,6 +43,12 @@ pub(super) fn page(subject: &Subject<'_>, verdict: &Verdict, width: usize) -> St
         let indent = format!("\n{:1$}", "", margin + 4);
         let words = wrapped(&describe(fire), width.saturating_sub(margin + 4)).join(&indent);
         let _ = writeln!(page, "  {RED}{:<margin$}{RED:#}  {words}", fire.monitor.id);
+    }
+    if !verdict.signals.is_empty() {
+        let indent = format!("\n{:1$}", "", margin + 4);
+        let room = width.saturating_sub(margin + 4);
+        let words = wrapped(&signals(verdict), room).join(&indent);
+        let _ = writeln!(page, "  {DIM}{SIGNALS:<margin$}  {words}{DIM:#}");
     }
     page.push('\n');
     page
@@ -74,7 +82,10 @@ fn headline(subject: &Subject<'_>, verdict: &Verdict) -> String {
         let _ = write!(line, "  peak {composite:.2} at step {step}");
     }
     let fired: Vec<&str> = verdict.fires.iter().map(|fire| fire.monitor.id).collect();
-    if fired.is_empty() {
+    if fired.is_empty() && !verdict.signals.is_empty() {
+        let signals: Vec<&str> = verdict.signals.iter().map(|signal| signal.monitor.id).collect();
+        let _ = writeln!(line, "  {DIM}quiet; {SIGNALS}: {}{DIM:#}", signals.join(", "));
+    } else if fired.is_empty() {
         let _ = writeln!(line, "  {DIM}quiet{DIM:#}");
     } else {
         let _ = writeln!(line, "  fired: {RED}{}{RED:#}", fired.join(", "));
@@ -106,7 +117,8 @@ impl Layout {
 /// Appends a block: the ruler, a row per monitor, the composite and the state.
 fn block(page: &mut String, verdict: &Verdict, columns: &[Range<usize>], margin: usize) {
     let _ = writeln!(page, "  {:<margin$}  {DIM}{}{DIM:#}", "", ruler(columns));
-    for (at, monitor) in verdict.monitors.iter().enumerate() {
+    let monitors = verdict.monitors.iter().enumerate();
+    for (at, monitor) in monitors.filter(|(_, monitor)| verdict.policy.fires(monitor.suite)) {
         let cells = columns.iter().map(|steps| {
             let score = highest(steps, |step| verdict.scores(step)[at]);
             let fired = steps.clone().any(|step| verdict.steps[step].fired(at));
@@ -183,13 +195,24 @@ fn colour(state: State) -> Style {
     }
 }
 
-fn describe(fire: &Fire) -> String {
+/// Lists the quiet signals with their steps.
+fn signals(verdict: &Verdict) -> String {
+    let signals = verdict.signals.iter();
+    let signals = signals.map(|signal| format!("{} ({})", signal.monitor.id, steps(signal)));
+    signals.collect::<Vec<_>>().join(", ")
+}
+
+fn steps(fire: &Fire) -> String {
     let Fire { first_step: first, last_step: last, steps, .. } = fire;
-    let mut words = match usize::try_from(*steps) {
+    match usize::try_from(*steps) {
         Ok(1) => format!("step {first}"),
         Ok(steps) if steps == last - first + 1 => format!("steps {first} to {last}"),
         _ => format!("{} between {first} and {last}", counted(*steps, "step")),
-    };
+    }
+}
+
+fn describe(fire: &Fire) -> String {
+    let mut words = steps(fire);
     if let Some(evidence) = &fire.evidence {
         let _ = write!(words, ": {}", escape_control(&observation(fire.monitor, evidence)));
     }

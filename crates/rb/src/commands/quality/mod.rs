@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use rb_engine::config::EngineConfig;
+use rb_engine::policy::Policy;
 use rb_quality::evaluation::{Options, evaluate};
 use rb_quality::report::Report;
 use rb_quality::scorer::{Progress, Scorer, StepCount, SuiteScorer};
@@ -75,7 +76,7 @@ impl Progress for Bar {
 fn report(corpus: &Corpus, args: &QualityArgs) -> anyhow::Result<Report> {
     let embedder = args.meaning.embedder()?;
     let scorer = |suite: SuiteArg| -> anyhow::Result<SuiteScorer> {
-        let engine = EngineConfig { suite: suite.choice(), ..EngineConfig::default() }.check()?;
+        let engine = EngineConfig::with_policy(Policy::only(suite.choice())).check()?;
         Ok(SuiteScorer::new(engine.with_embedder(Arc::clone(&embedder))))
     };
     let (requested, heuristic) = (scorer(args.suite)?, scorer(SuiteArg::Heuristic)?);

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use rb_engine::policy::Policy;
 use rb_store::{RunRow, StepRow};
 
 use crate::api::{Metadata, RunDetail, RunStep, RunSummary};
-use crate::engine_args::split_fired;
+use crate::engine_args::headlines_and_signals;
 use crate::ui::{BOLD, DIM, YELLOW, counted, escape_control, grouped, short};
 
 const MAX_GUIDANCE_CHARS: usize = 160;
@@ -19,7 +20,13 @@ pub(super) fn from_rows(run: RunRow, steps: Vec<StepRow>) -> RunDetail {
     let mode = run.metadata.get("mode").and_then(|mode| mode.as_str());
     let metadata = Metadata { mode: mode.unwrap_or_default().to_owned() };
     let (run_id, model) = (run.run.run_id, run.model);
+    let policy = Policy::default();
+    let signals = |step: &StepRow| -> Vec<String> {
+        let signals = policy.signals(|monitor| step.scores.get(monitor).copied());
+        signals.map(str::to_owned).collect()
+    };
     let steps = steps.into_iter().map(|step| RunStep {
+        signals: signals(&step),
         index: step.step_index.into(),
         tokens: step.tokens.total,
         cache_read_tokens: step.tokens.cache_read,
@@ -106,11 +113,15 @@ fn lines(run: &RunDetail, links: &Links<'_>) -> String {
         counted(run.steps.len(), "step"),
         counted(tokens, "token"),
     );
-    let mut fired = BTreeMap::<String, u64>::new();
-    for monitor in run.steps.iter().flat_map(|step| &step.fired) {
-        *fired.entry(monitor.clone()).or_default() += 1;
+    let (mut fired, mut signals) = (BTreeMap::new(), BTreeMap::new());
+    for step in &run.steps {
+        for (counts, monitors) in [(&mut fired, &step.fired), (&mut signals, &step.signals)] {
+            for monitor in monitors {
+                *counts.entry(monitor.clone()).or_default() += 1;
+            }
+        }
     }
-    let (headlines, signals) = split_fired(&fired);
+    let (headlines, signals) = headlines_and_signals(&fired, &signals);
     if headlines.is_empty() {
         text.push_str("    no alarm\n");
     } else {
@@ -153,7 +164,7 @@ mod tests {
             "run_id": "r/1", "model": "m", "metadata": { "mode": mode }, "steps": [
                 { "step_index": 0, "tokens": 1200, "cost_usd": 0.5 },
                 { "step_index": 1, "tokens": 300, "cache_read_tokens": 200, "cost_usd": 0.25,
-                  "fired": ["semantic_loop", "streak"], "injections": ["[e3:rule]", "[e2:pattern]", "Look"],
+                  "fired": ["semantic_loop"], "signals": ["streak"], "injections": ["[e3:rule]", "[e2:pattern]", "Look"],
                   "intervention_texts": ["Look\nelsewhere.\u{1b}[31m"] },
             ],
         });

@@ -22,7 +22,7 @@ pub(super) enum Event {
     Stopped,
     Subscribed,
     Failed(String),
-    Step(RunStep),
+    Step(Box<RunStep>),
     Runs(Vec<RunSummary>),
     Scores(RunKey, Vec<RunStep>),
     Detail(Box<RunDetail>),

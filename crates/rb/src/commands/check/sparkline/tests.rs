@@ -2,6 +2,7 @@
 
 use rb_engine::config::EngineConfig;
 use rb_engine::monitors::SuiteChoice;
+use rb_engine::policy::Policy;
 use rb_wire::model::{Run, RunStep};
 
 use super::super::assess::assess;
@@ -15,7 +16,7 @@ fn shown(steps: usize, width: usize) -> String {
         ..RunStep::default()
     };
     let run = Run { steps: (0..steps).map(step).collect(), ..Run::default() };
-    let config = EngineConfig { suite: SuiteChoice::Heuristic, ..EngineConfig::default() };
+    let config = EngineConfig::with_policy(Policy::only(SuiteChoice::Heuristic));
     let engine = config.check().expect("valid settings");
     let subject = Subject { run_id: "r", file: "f", line: 1, outcome: None };
     anstream::adapter::strip_str(&page(&subject, &assess(&run, &engine), width)).to_string()
