@@ -24,6 +24,7 @@ use rb_http::error::{ApiError, ApiResult, Problem};
 use rb_runtime::auth::Caller;
 use rb_runtime::import::{self, ImportSource, ImportedRun};
 use rb_runtime::otlp_traces::OpenTrace;
+use rb_runtime::runs::stored_steps;
 
 /// An export may be this long once it is unpacked: spans hold whole conversations.
 const BYTES_MAX: usize = 32 << 20;
@@ -216,7 +217,7 @@ async fn before(api: &ApiState, run: &RunKey, held: &mut OpenTrace) -> ApiResult
     if base == 0 {
         return Ok(Vec::new());
     }
-    let mut steps = import::stored_steps(&*api.runtime.store, run).await?;
+    let mut steps = stored_steps(&*api.runtime.store, run).await?;
     steps.truncate(usize::try_from(base).unwrap_or(usize::MAX));
     Ok(steps)
 }

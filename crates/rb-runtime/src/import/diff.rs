@@ -7,10 +7,8 @@ use serde_json::Value;
 
 use super::{IMPORTED, ImportedRun, identity};
 use crate::clock::now_ms;
-use crate::runs::is_same_step;
+use crate::runs::{is_same_step, stored_steps};
 
-/// Steps read from the store at once.
-const PAGE_STEPS: u32 = 500;
 /// Tolerance for numbers that went through the store.
 const TOLERANCE: f64 = 1e-9;
 
@@ -90,20 +88,6 @@ pub async fn imported_step_count(store: &dyn Store, run: &RunKey) -> Result<u32,
     let row = store.run(&Scope::org(&run.org), &run.run_id).await?;
     let imported = row.filter(|row| row.metadata.contains_key(IMPORTED));
     Ok(imported.map_or(0, |row| u32::try_from(row.step_count).unwrap_or(u32::MAX)))
-}
-
-/// Reads all steps of a run.
-pub async fn stored_steps(store: &dyn Store, run: &RunKey) -> Result<Vec<StepRow>, StoreError> {
-    let mut all: Vec<StepRow> = Vec::new();
-    loop {
-        let from = all.last().map_or(0, |step| step.step_index.saturating_add(1));
-        let page = store.steps(run, from, PAGE_STEPS).await?;
-        let is_last = page.len() < PAGE_STEPS as usize;
-        all.extend(page);
-        if is_last {
-            return Ok(all);
-        }
-    }
 }
 
 impl ImportedRun {

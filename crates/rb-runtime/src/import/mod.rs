@@ -7,6 +7,8 @@
 mod diff;
 /// Fingerprints that identify a run across imports.
 mod identity;
+/// Import into a store that is in use.
+mod live;
 /// Ids of runs without an id.
 mod naming;
 #[cfg(test)]
@@ -25,7 +27,7 @@ use rb_store::{RunKey, RunStart, StepRow, Tokens};
 use rb_wire::model::{RecordedUsage, Run, RunInput, RunStep};
 use serde_json::{Map, Value, json};
 
-pub use diff::{ImportOutcome, ImportPlan, imported_step_count, plan, stored_steps};
+pub use diff::{ImportOutcome, ImportPlan, imported_step_count, plan};
 pub use naming::{fallback_run_id, file_stem};
 pub use writer::{ImportSummary, ImportWriter};
 

@@ -317,6 +317,20 @@ fn advice(item: &Item) -> Option<String> {
     }
 }
 
+/// Reads all steps of a run.
+pub async fn stored_steps(store: &dyn Store, run: &RunKey) -> Result<Vec<StepRow>, StoreError> {
+    let mut all: Vec<StepRow> = Vec::new();
+    loop {
+        let from = all.last().map_or(0, |step| step.step_index.saturating_add(1));
+        let page = store.steps(run, from, REPLAY_PAGE).await?;
+        let is_last = page.len() < REPLAY_PAGE as usize;
+        all.extend(page);
+        if is_last {
+            return Ok(all);
+        }
+    }
+}
+
 /// Step of a row; `None` for the row of a first call.
 pub fn step_of(row: &StepRow) -> Option<Step<'_>> {
     let thought = if row.thought == FIRST_CALL { "" } else { row.thought.as_str() };

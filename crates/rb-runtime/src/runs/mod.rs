@@ -22,7 +22,7 @@ mod tests;
 pub mod trace_cache;
 
 pub use decision::{CallContext, Decided, Decision, Delivery, Durability};
-pub use live_run::{LiveRun, RunLoader, is_same_step, step_of};
+pub use live_run::{LiveRun, RunLoader, is_same_step, step_of, stored_steps};
 pub use owner_cache::RunOwnerCache;
 pub use registry::{LiveRuns, RunGuard};
 pub use service::{MAX_ATTEMPTS, RunDependencies, RunError, RunService, Trace};

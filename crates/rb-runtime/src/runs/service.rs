@@ -10,14 +10,13 @@ use rb_engine::guidance::{OPERATOR_PREFIX, Source};
 use rb_store::{Change, RunKey, RunStart, Scope, StepRow, Store, StoreError};
 
 use super::decision::{CallContext, Decided, Decision};
-use super::live_run::{LiveRun, RunLoader, is_same_step, mark_closing};
+use super::live_run::{LiveRun, RunLoader, is_same_step, mark_closing, stored_steps};
 use super::owner_cache::RunOwnerCache;
 use super::registry::LiveRuns;
 use super::session::{RunSession, changes};
 use crate::auth::{Caller, DEFAULT_ORG};
 use crate::clock::now_ms;
 use crate::events::Events;
-use crate::import::{self, ImportOutcome, ImportSummary, ImportedRun};
 use crate::metrics::Metrics;
 use crate::operator_messages::{Claimed, OperatorMessages};
 use crate::prices::Prices;
@@ -60,7 +59,7 @@ pub struct Trace {
 
 /// Dependencies of the run service.
 pub struct RunService {
-    pub(super) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     pub(super) loader: RunLoader,
     pub(super) guidance: Arc<GuidanceLookup>,
     pub(super) patterns: Arc<PatternRetriever>,
@@ -249,7 +248,7 @@ impl RunService {
         let run = &trace.start.run;
         let is_stored = self.check_access(caller, run).await?;
         let (mut live, stored) = if is_stored {
-            (self.loader.load(run, Some(0)).await?, import::stored_steps(&*self.store, run).await?)
+            (self.loader.load(run, Some(0)).await?, stored_steps(&*self.store, run).await?)
         } else {
             (self.loader.begin(&trace.start).await?, Vec::new())
         };
@@ -272,43 +271,6 @@ impl RunService {
         session.commit(&mut live, changes, None).await?;
         self.emit_replaced(steps.iter().map(|row| &**row), &stored);
         Ok(())
-    }
-
-    /// Brings a recorded run up to date. An imported run is never live, so its steps are compared with the store
-    /// rather than with a state in memory.
-    pub async fn import(&self, imported: ImportedRun) -> Result<(RunKey, ImportOutcome), RunError> {
-        for _ in 0..MAX_ATTEMPTS {
-            let planned = import::plan(&*self.store, imported.clone()).await?;
-            if planned.changes.is_empty() {
-                return Ok((planned.run, planned.outcome));
-            }
-            let rows: Vec<Arc<StepRow>> = planned.changes.iter().filter_map(step).collect();
-            match self.apply_at(&planned.run, planned.version, planned.changes.into_iter()).await {
-                Err(RunError::Conflict { .. }) => continue,
-                result => result?,
-            }
-            self.emit_replaced(rows.iter().map(|row| &**row), &planned.stored);
-            return Ok((planned.run, planned.outcome));
-        }
-        Err(RunError::Conflict { attempts: MAX_ATTEMPTS })
-    }
-
-    /// Brings recorded runs up to date; `None` is a run without steps.
-    pub async fn import_all(
-        &self,
-        runs: impl IntoIterator<Item = Option<ImportedRun>, IntoIter: Send>,
-    ) -> Result<ImportSummary, RunError> {
-        let mut summary = ImportSummary::default();
-        for run in runs {
-            let Some(run) = run else {
-                summary.empty_runs += 1;
-                continue;
-            };
-            let (steps, has_fired) = (run.step_count(), run.fired().next().is_some());
-            let (_, outcome) = self.import(run).await?;
-            summary.add(outcome, steps, has_fired);
-        }
-        Ok(summary)
     }
 
     /// Decides on the next model call of a host: assesses the newest step, retrieves, plans and stores. A step that was
@@ -479,7 +441,11 @@ impl RunService {
     }
 
     /// Emits rows that may replace stored ones; both are in order of index.
-    fn emit_replaced<'a>(&self, rows: impl Iterator<Item = &'a StepRow>, stored: &[StepRow]) {
+    pub(crate) fn emit_replaced<'a>(
+        &self,
+        rows: impl Iterator<Item = &'a StepRow>,
+        stored: &[StepRow],
+    ) {
         for row in rows {
             let before = stored.binary_search_by_key(&row.step_index, |stored| stored.step_index);
             let before = before.ok().map(|at| &stored[at]);
@@ -516,8 +482,4 @@ fn note_operator_message(row: &mut StepRow) {
     {
         row.injection_sources.push(source.to_owned());
     }
-}
-
-fn step(change: &Change) -> Option<Arc<StepRow>> {
-    if let Change::PutStep(row) = change { Some(Arc::clone(row)) } else { None }
 }

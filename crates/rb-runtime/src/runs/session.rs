@@ -262,7 +262,7 @@ pub(super) fn changes(description: Option<RunStart>, rows: &[Arc<StepRow>]) -> V
 
 impl RunService {
     /// Applies changes to a run that has exactly `version` changes.
-    pub(super) async fn apply_at(
+    pub(crate) async fn apply_at(
         &self,
         run: &RunKey,
         version: u64,
