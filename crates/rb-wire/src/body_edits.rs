@@ -1,15 +1,15 @@
-//! Edits of a body that leave every other byte as it was.
+//! Edits of a request body that keep every other byte.
 //!
-//! Parsing a body and writing it anew changes numbers, escapes and the order of keys, and with them what the provider
-//! has cached. So a body is never written anew: pieces are put into it, and everything between them is the client's.
+//! Parsing and serialising a body changes numbers, escapes and the order of keys, which invalidates the provider's prompt
+//! cache. Texts are therefore inserted into the original bytes.
 
 use crate::json::Span;
 
-/// A body and what is to be put into it.
+/// A body and its edits.
 #[derive(Debug, Clone)]
 pub struct BodyEdits<'a> {
     body: &'a [u8],
-    /// In the order of their places.
+    /// Sorted by position.
     edits: Vec<Edit>,
 }
 
@@ -20,17 +20,17 @@ struct Edit {
 }
 
 impl<'a> BodyEdits<'a> {
-    /// No edits yet.
+    /// Creates an empty list of edits.
     pub fn new(body: &'a [u8]) -> Self {
         Self { body, edits: Vec::new() }
     }
 
-    /// Puts a text before the byte at `at`, behind whatever was put there earlier.
+    /// Inserts a text at an offset, after earlier insertions at the same offset.
     pub fn insert(&mut self, at: usize, text: impl Into<String>) {
         self.replace(at..at, text);
     }
 
-    /// Puts a text in the place of some bytes. What reaches outside the body or into another edit is not done.
+    /// Replaces a range. An edit outside the body or into another edit is ignored.
     pub fn replace(&mut self, span: Span, text: impl Into<String>) {
         let at = self.edits.partition_point(|edit| edit.span.start <= span.start);
         let is_behind = at.checked_sub(1).is_none_or(|i| self.edits[i].span.end <= span.start);
@@ -40,24 +40,24 @@ impl<'a> BodyEdits<'a> {
         }
     }
 
-    /// Takes over the edits of another list for the same body.
+    /// Adds the edits of another list for the same body.
     pub fn extend(&mut self, other: BodyEdits<'a>) {
         for edit in other.edits {
             self.replace(edit.span, edit.text);
         }
     }
 
-    /// Nothing is to be done.
+    /// Returns whether there are no edits.
     pub fn is_empty(&self) -> bool {
         self.edits.is_empty()
     }
 
-    /// Bytes that are put in.
+    /// Returns the length of the inserted texts.
     pub fn added(&self) -> usize {
         self.edits.iter().map(|edit| edit.text.len()).sum()
     }
 
-    /// The edited body in pieces, in order: the client's bytes are not copied.
+    /// Returns the edited body in slices, without a copy.
     pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.edits.iter().map(|edit| edit.span.end));
         let ends = self.edits.iter().map(|edit| edit.span.start).chain([self.body.len()]);
@@ -66,7 +66,7 @@ impl<'a> BodyEdits<'a> {
         kept.zip(texts).flat_map(|(kept, text)| [kept, text]).filter(|piece| !piece.is_empty())
     }
 
-    /// The edited body.
+    /// Returns the edited body.
     pub fn apply(&self) -> Vec<u8> {
         let mut edited = Vec::with_capacity(self.body.len() + self.added());
         self.pieces().for_each(|piece| edited.extend_from_slice(piece));

@@ -1,21 +1,21 @@
-//! Code between fences, which agents without tool calls write into their text.
+//! Fenced code blocks in text.
 
-/// A piece of code in a text.
+/// A code block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fenced<'a> {
-    /// The word behind the opening fence; may be empty.
+    /// Info string of the opening fence; may be empty.
     pub(crate) language: &'a str,
     pub(crate) code: &'a str,
-    /// What stands before the fence.
+    /// Text before the fence.
     pub(crate) before: &'a str,
 }
 
-/// The first piece of code that is closed.
+/// Returns the first closed code block.
 pub(crate) fn fenced(text: &str) -> Option<Fenced<'_>> {
     all_fenced(text).next()
 }
 
-/// All pieces of code that are closed.
+/// Returns all closed code blocks.
 pub(crate) fn all_fenced(text: &str) -> impl Iterator<Item = Fenced<'_>> {
     let mut at = 0;
     let mut open: Option<(usize, usize, &str)> = None;

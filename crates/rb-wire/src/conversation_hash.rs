@@ -1,11 +1,11 @@
-//! What a message is known by: a running hash over the conversation up to it.
+//! Running hash over the messages of a conversation.
 //!
-//! **Stable** against what clients change between requests without changing what was said: `cache_control` that moves,
-//! and a text that is sent bare once and as a list with one text block later. Nothing else is normalised, because the
-//! same client writes the same message in the same way.
+//! The hash ignores changes that clients make between requests without changing the content: a moved `cache_control`, and
+//! a text that is sent as a string first and as a list with one text block later. Nothing else is normalised: clients
+//! serialise the same message in the same way.
 //!
-//! Two conversations with equal links have equal messages up to there, so a link names a place in a conversation and
-//! survives a restart. The hash is fast, not cryptographic: keep the links of one client apart from those of another.
+//! Equal hashes mean equal messages up to that point, so a hash identifies a position in a conversation and
+//! survives a restart. The hash is not cryptographic: hashes of different clients must be kept apart.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use rapidhash::v3::rapidhash_v3;
 
 use crate::json::{Cursor, Malformed, Value};
 
-/// The hash of a conversation up to and including one message.
+/// Hash of a conversation up to and including one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct MessageHash(pub u64);
 
@@ -23,18 +23,18 @@ impl fmt::Display for MessageHash {
     }
 }
 
-/// Who speaks in a message.
+/// Role of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Whoever runs the agent.
+    /// System or developer.
     System,
-    /// A person, or a program in a person's name; with Anthropic also the tools.
+    /// User; with Anthropic and Gemini also tool results.
     User,
-    /// The model.
+    /// Model.
     Assistant,
-    /// A tool that answers.
+    /// Tool result.
     Tool,
-    /// Something we do not know.
+    /// Unknown.
     Other,
 }
 
@@ -47,18 +47,18 @@ pub(crate) struct Head<'a> {
     pub(crate) hash: u64,
 }
 
-/// The link behind a further message.
+/// Returns the hash after another message.
 pub(crate) fn extend(before: MessageHash, message: u64) -> MessageHash {
     let mut digest = Digest(before.0);
     digest.add(message);
     MessageHash(digest.0)
 }
 
-/// What a block holds, in order.
+/// Members of a block, in order.
 pub(crate) type Members<'a> = Vec<(&'a [u8], Value<'a>)>;
 
-/// Reads one message, with the cursor before it, and leaves the cursor behind it. `scratch` is the same for all messages
-/// of a body: there are many, and most hold a block.
+/// Reads the message at the cursor. `scratch` is reused for all messages
+/// of a body.
 pub(crate) fn message<'a>(
     cursor: &mut Cursor<'a>,
     scratch: &mut Members<'a>,
@@ -122,7 +122,7 @@ fn content<'a>(
     Ok(())
 }
 
-/// Blocks within blocks are looked into so far: an answer of a tool holds blocks, and those hold none.
+/// Maximum depth of nested blocks: a tool result contains blocks, and those contain none.
 const DEPTH_MAX: usize = 1;
 
 fn block(members: &[(&[u8], Value<'_>)], depth: usize, digest: &mut Digest) {
@@ -149,7 +149,7 @@ fn block(members: &[(&[u8], Value<'_>)], depth: usize, digest: &mut Digest) {
     }
 }
 
-/// The text of a block that holds nothing else.
+/// Returns the text of a block with nothing else.
 fn bare_text<'a>(members: &[(&[u8], Value<'a>)]) -> Option<Value<'a>> {
     let mut text = None;
     for (key, value) in members {
@@ -163,7 +163,7 @@ fn bare_text<'a>(members: &[(&[u8], Value<'a>)]) -> Option<Value<'a>> {
     text
 }
 
-/// Hashes of pieces, folded in their order.
+/// Order-dependent combination of hashes.
 struct Digest(u64);
 
 impl Digest {
@@ -178,35 +178,35 @@ impl Digest {
         self.add(rapidhash_v3(bytes));
     }
 
-    /// A text counts as much bare as it does in a block of its own.
+    /// Adds a text, equal for a string and for a text block.
     fn text(&mut self, value: Value<'_>) {
         self.piece(value.bytes());
     }
 }
 
-/// How a request goes on from the one before in the same conversation.
+/// Relation of a request to the previous one of its conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Continuity {
-    /// There was none before.
+    /// There is no previous request.
     First,
-    /// The same messages again.
+    /// Same messages.
     Retry,
-    /// The same messages and more, from this one on.
+    /// Same messages, and new ones from this index on.
     Continues {
-        /// The first message that is new, counted from 0.
+        /// Index of the first new message.
         from: usize,
     },
-    /// The history was changed or cut: it is another from this message on.
+    /// The history was edited or truncated at this index.
     Edited {
-        /// The first message that differs or is gone, counted from 0.
+        /// Index of the first message that differs or is missing.
         at: usize,
     },
-    /// Nothing is as it was: the client made a new, usually shorter history, as when it compacts.
+    /// The whole history is new, usually shorter: the client compacted it.
     Compacted,
 }
 
 impl Continuity {
-    /// Compares the links of the last request with those of this one.
+    /// Compares the hashes of the last request with those of this one.
     pub fn between(known: &[MessageHash], now: &[MessageHash]) -> Self {
         let same = known.iter().zip(now).take_while(|(then, now)| then == now).count();
         match (known.len(), now.len()) {
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn links_stay_what_they_were() {
-        // Links are stored: a change here makes every running conversation a stranger.
+        // Hashes are stored: a change here breaks the continuation of running conversations.
         let first = extend(MessageHash::default(), hash(r#"{"role":"user","content":"hello"}"#));
         let second = extend(first, hash(r#"{"role":"assistant","content":"hi"}"#));
         assert_eq!(

@@ -1,41 +1,41 @@
-//! Which run a request belongs to, by what the client says of itself.
+//! Run identity of a request, from its headers and body.
 //!
-//! Clients name their sessions in headers or in the body. Where none does, the caller looks for a conversation with the
-//! same beginning, by the links of its messages. Names come from outside: they are short and plain, or they are ignored.
+//! Clients send session identifiers in headers or in the body. Without one, the caller looks up a conversation with the
+//! same prefix, by the hashes of its messages. Identifiers that are long or not printable ASCII are ignored.
 
 use std::borrow::Cow;
 
 use crate::json::Value;
 use crate::request::ParsedRequest;
 
-/// Names a run in any client that can set a header.
+/// Header with the run identifier.
 pub const RUN_HEADER: &str = "x-reasonblocks-run-id";
 
 const MAX_NAME_BYTES: usize = 256;
 
-/// The name of a run.
+/// Identifier of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunName {
-    /// Who gave the name. Names of different sources do not mean the same run.
+    /// Source. Equal identifiers of different sources are different runs.
     pub source: Source,
-    /// The name; that of a sub-agent is `<session>/<agent>`.
+    /// Identifier; `<session>/<agent>` for a sub-agent.
     pub id: String,
-    /// The name of the run that started this one, from the same source.
+    /// Identifier of the parent run, from the same source.
     pub parent: Option<String>,
 }
 
-/// Where the name of a run comes from.
+/// Source of a run identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The header [`RUN_HEADER`].
     Header,
-    /// The headers of Claude Code.
+    /// Headers of Claude Code.
     ClaudeCode,
-    /// The headers of Codex.
+    /// Headers of Codex.
     Codex,
-    /// The headers of opencode, and of others that name their sessions alike.
+    /// Session headers of opencode and other clients.
     Session,
-    /// `conversation` in the body: the provider keeps it under this name.
+    /// `conversation` in the body, the identifier of the provider.
     Conversation,
     /// `prompt_cache_key` in the body.
     CacheKey,
@@ -43,7 +43,7 @@ pub enum Source {
     UserId,
 }
 
-/// The run that a request names, given how to look up a header by its lower-case name.
+/// Returns the run identifier of a request; `header` looks up a header by its lower-case name.
 pub fn run_name<'h>(
     header: impl Fn(&str) -> Option<&'h str>,
     request: Option<&ParsedRequest<'_>>,
@@ -58,7 +58,7 @@ pub fn run_name<'h>(
         let elder = named("x-claude-code-parent-agent-id");
         return Some(member(Source::ClaudeCode, session, agent, elder));
     }
-    // A thread of Codex is one conversation; its session may hold several. Older ones know only the session.
+    // A Codex thread is one conversation; a session may have several. Older versions send only the session.
     let of_codex = ["thread-id", "thread_id", "session-id", "session_id"];
     let parent_session = named("x-parent-session-id");
     if let Some(id) = of_codex.into_iter().find_map(named) {
@@ -80,7 +80,7 @@ pub fn run_name<'h>(
     session_of_user(&user).map(|session| alone(Source::UserId, &session))
 }
 
-/// A run within a session: the session's own, or that of an agent in it.
+/// Returns the run of a session, or of an agent in it.
 fn member(source: Source, session: &str, agent: Option<&str>, elder: Option<&str>) -> RunName {
     let within = |agent: &str| format!("{session}/{agent}");
     let Some(agent) = agent else {
@@ -90,7 +90,7 @@ fn member(source: Source, session: &str, agent: Option<&str>, elder: Option<&str
     RunName { source, id: within(agent), parent: Some(parent) }
 }
 
-/// The session in a user id that is JSON, or that ends in one as those of older clients do.
+/// Returns the session in a user id that is JSON, or ends in `_session_<id>` as in older clients.
 fn session_of_user(user: &str) -> Option<Cow<'_, str>> {
     let session = match Value::parse(user.as_bytes()).filter(|value| value.is_object()) {
         Some(object) => object.get("session_id")?.text()?,
@@ -103,7 +103,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.bytes().all(|b| b.is_ascii_graphic())
 }
 
-/// A key for the cache may be shared by many conversations; only one that nobody else can have names a run.
+/// Returns whether a cache key is a UUID: other keys may be shared by several conversations.
 fn is_uuid(key: &str) -> bool {
     let groups: Vec<&str> = key.split('-').collect();
     groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12])

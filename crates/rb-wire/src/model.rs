@@ -5,61 +5,61 @@ use std::borrow::Cow;
 use rb_engine::policy::token_budget::Usage;
 use rb_engine::step::{Input, Step};
 
-/// A recorded run. Its texts are borrowed from the transcript where that is possible.
+/// A recorded run. Texts borrow from the transcript where possible.
 ///
-/// What a source does not say is absent, never zero.
+/// Unknown values are absent, never zero.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Run<'a> {
-    /// The run's own name, if it has one.
+    /// Identifier of the run.
     pub run_id: Option<Cow<'a, str>>,
-    /// The session that it belongs to, which several runs may share.
+    /// Session, which several runs may share.
     pub session_id: Option<Cow<'a, str>>,
-    /// The name of the run that started this one: it is the run of a sub-agent.
+    /// Identifier of the parent run, for the run of a sub-agent.
     pub parent_id: Option<Cow<'a, str>>,
-    /// The set of tasks that it belongs to.
+    /// Dataset of the task.
     pub dataset: Option<Cow<'a, str>>,
-    /// What the agent was asked to do.
+    /// Task of the agent.
     pub task: Option<Cow<'a, str>>,
-    /// How it ended: `success`, `failure`, or a word of the source's own.
+    /// Outcome: `success`, `failure`, or a value of the source.
     pub outcome: Option<Cow<'a, str>>,
-    /// Which agent.
+    /// Agent.
     pub agent: Option<Cow<'a, str>>,
-    /// Which model.
+    /// Model.
     pub model: Option<Cow<'a, str>>,
-    /// When it began, in milliseconds since 1970.
+    /// Start time in milliseconds since 1970.
     pub started_ms: Option<u64>,
-    /// When it ended, or the last that is known of it.
+    /// Time of the end, or of the last known event.
     pub ended_ms: Option<u64>,
-    /// The tokens of the whole run.
+    /// Tokens of the run.
     pub usage: RecordedUsage,
-    /// What the whole run cost, in US dollars.
+    /// Cost of the run in US dollars.
     pub cost_usd: Option<f64>,
-    /// Whatever the source knows about the run beyond this, as raw JSON.
+    /// Further fields of the source, as JSON.
     pub labels: Option<Cow<'a, str>>,
-    /// What happened, in order.
+    /// Steps, in order.
     pub steps: Vec<RunStep<'a>>,
 }
 
-/// Tokens, as far as the source counts them.
+/// Token counts of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecordedUsage {
-    /// All that went in, cached tokens among them.
+    /// Input tokens, including cached ones.
     pub input_tokens: Option<u64>,
-    /// All that came out, reasoning among it.
+    /// Output tokens, including reasoning.
     pub output_tokens: Option<u64>,
-    /// Of what went in, how much was read from a cache.
+    /// Input tokens that were read from a cache.
     pub cache_read_tokens: Option<u64>,
-    /// Of what went in, how much was written to a cache.
+    /// Input tokens that were written to a cache.
     pub cache_write_tokens: Option<u64>,
 }
 
 impl RecordedUsage {
-    /// Whether nothing is known.
+    /// Returns whether no count is known.
     pub fn is_unknown(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Both together; what neither knows stays unknown.
+    /// Adds the counts; a count that neither has stays unknown.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
@@ -75,28 +75,28 @@ impl RecordedUsage {
     }
 }
 
-/// Tokens of one answer. The four kinds do not overlap; only `cache_write_hour` is a part of `cache_write`.
+/// Token counts of one response by price. They do not overlap, except that `cache_write_hour` is part of `cache_write`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TokenUsage {
-    /// Read at the full price.
+    /// Input at full price.
     pub uncached_input: u64,
-    /// Read from the provider's cache.
+    /// Input read from the provider's cache.
     pub cache_read: u64,
-    /// Read and written to the provider's cache.
+    /// Input written to the provider's cache.
     pub cache_write: u64,
-    /// The part of `cache_write` that is kept for an hour, which costs more.
+    /// Part of `cache_write` with a TTL of one hour, at a higher price.
     pub cache_write_hour: u64,
-    /// Written by the model, reasoning included.
+    /// Output, including reasoning.
     pub output: u64,
 }
 
 impl TokenUsage {
-    /// Everything that was read.
+    /// Returns all input tokens.
     pub fn input(&self) -> u64 {
         self.uncached_input.saturating_add(self.cache_read).saturating_add(self.cache_write)
     }
 
-    /// The share of what was read that came from the cache; `None` if nothing was read.
+    /// Returns the share of the input that came from the cache; `None` without input.
     #[expect(
         clippy::cast_precision_loss,
         reason = "a share of a token count needs no more than 52 bits"
@@ -106,53 +106,53 @@ impl TokenUsage {
         (input > 0).then(|| self.cache_read as f64 / input as f64)
     }
 
-    /// As the engine counts.
+    /// Returns the counts for the engine.
     pub fn usage(&self) -> Usage {
         Usage { cache_read: self.cache_read, ..Usage::new(self.input(), self.output) }
     }
 }
 
-/// One recorded step. Absent texts are empty.
+/// A recorded step. Absent texts are empty.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunStep<'a> {
-    /// What a person said to the agent just before.
+    /// User text before the step.
     pub user_input: Cow<'a, str>,
-    /// The model's visible text; its reasoning where it said nothing else.
+    /// Visible text of the model, or its reasoning if there is no text.
     pub thought: Cow<'a, str>,
-    /// The tool that was called; empty when there was no call.
+    /// Name of the tool; empty without a call.
     pub tool: Cow<'a, str>,
-    /// What the tool was given.
+    /// Arguments of the tool.
     pub input: RunInput<'a>,
-    /// What came back.
+    /// Output of the tool.
     pub observation: Cow<'a, str>,
-    /// The source says that the call failed.
+    /// The call failed, according to the source.
     pub is_error: bool,
-    /// When it was, in milliseconds since 1970.
+    /// Time in milliseconds since 1970.
     pub at_ms: Option<u64>,
-    /// Who acted, where several agents share a run.
+    /// Agent, if several share the run.
     pub agent: Option<Cow<'a, str>>,
-    /// The model of this step, where the source says it of each.
+    /// Model of the step, if the source has it.
     pub model: Option<Cow<'a, str>>,
-    /// The tokens of the model call. Of several steps of one call, the first has them all.
+    /// Tokens of the model call, at its first step.
     pub usage: RecordedUsage,
-    /// What the model call cost, in US dollars; as with the tokens.
+    /// Cost of the model call in US dollars, at its first step.
     pub cost_usd: Option<f64>,
 }
 
-/// The argument of a tool call, and the form in which it was recorded.
+/// Arguments of a tool call, in their recorded form.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum RunInput<'a> {
-    /// No argument.
+    /// No arguments.
     #[default]
     None,
     /// A string.
     Text(Cow<'a, str>),
-    /// Anything else, as raw JSON.
+    /// Any other value, as JSON.
     Structured(Cow<'a, str>),
 }
 
 impl RunStep<'_> {
-    /// The step as the engine reads it.
+    /// Returns the step for the engine.
     pub fn step(&self) -> Step<'_> {
         let input = match &self.input {
             RunInput::None => Input::None,
@@ -173,7 +173,7 @@ pub(crate) fn owned(text: Text<'_>) -> Text<'static> {
 }
 
 impl Run<'_> {
-    /// The same run, borrowing nothing.
+    /// Returns an owned copy.
     pub fn into_owned(self) -> Run<'static> {
         Run {
             run_id: self.run_id.map(owned),
@@ -195,7 +195,7 @@ impl Run<'_> {
 }
 
 impl RunInput<'_> {
-    /// The same argument, borrowing nothing.
+    /// Returns an owned copy.
     pub fn into_owned(self) -> RunInput<'static> {
         match self {
             Self::None => RunInput::None,
@@ -206,7 +206,7 @@ impl RunInput<'_> {
 }
 
 impl RunStep<'_> {
-    /// The same step, borrowing nothing.
+    /// Returns an owned copy.
     pub fn into_owned(self) -> RunStep<'static> {
         RunStep {
             user_input: owned(self.user_input),

@@ -1,61 +1,61 @@
-//! What an answer tells while it passes: what it cost, what was said, which tools were asked for, how it ended.
+//! Parsed responses: token counts, text, tool calls and stop reason.
 //!
-//! The reader is shown the bytes and keeps none of them beyond one event; they go to the client untouched, whatever the
-//! reader makes of them. What it does keep is bounded, however long the answer.
+//! Every part has a maximum size, however long the
+//! response is.
 
 use serde::{Deserialize, Serialize};
 
 use crate::json::Value;
 use crate::model::{RunInput, TokenUsage};
 
-/// Of an answer's text, this much is kept.
+/// Maximum length of the text, in bytes.
 pub const THOUGHT_BYTES_MAX: usize = 64 << 10;
-/// Of a call's argument, this much is kept.
+/// Maximum length of the arguments of a call, in bytes.
 pub const INPUT_BYTES_MAX: usize = 256 << 10;
-/// So many calls of one answer are kept.
+/// Maximum number of calls.
 pub const CALLS_MAX: usize = 128;
 
-/// What an answer told.
+/// A response, complete or up to where it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Response {
-    /// The provider's name for it.
+    /// Identifier of the provider.
     pub id: String,
-    /// The model that gave it.
+    /// Model that generated it.
     pub model: String,
-    /// What it cost; `None` where the provider does not say, as in chat streams without `include_usage`.
+    /// Token counts; `None` if the provider sends none, as in chat streams without `include_usage`.
     pub usage: Option<TokenUsage>,
-    /// The beginning of what the model said and reasoned visibly.
+    /// Text and visible reasoning, up to the maximum.
     pub thought: String,
-    /// The tools that were asked for.
+    /// Tool calls.
     pub calls: Vec<ToolCall>,
-    /// The provider's names for its parts, where it keeps them under names.
+    /// Identifiers of its items, if the provider stores them.
     pub items: Vec<String>,
-    /// Why it ended, in the provider's word.
+    /// Stop reason of the provider.
     pub stop: Option<String>,
-    /// What went wrong, if the provider said so.
+    /// Error of the provider.
     pub error: Option<ProviderError>,
-    /// It came to its end.
+    /// The response is complete.
     pub is_complete: bool,
 }
 
-/// A tool that the model asked for.
+/// A tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolCall {
-    /// The name under which it will be answered.
+    /// Identifier that the result repeats.
     pub id: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// Its argument, as text.
+    /// Arguments, as text.
     pub input: String,
-    /// The argument came as JSON and not inside a string.
+    /// The arguments are JSON, not a string.
     pub is_structured: bool,
     #[serde(skip)]
     slot: u64,
 }
 
 impl ToolCall {
-    /// A call that is known from elsewhere.
+    /// Creates a call.
     pub fn new(id: &str, tool: &str, input: &RunInput<'_>) -> Self {
         let (text, is_structured) = match input {
             RunInput::None => ("", false),
@@ -67,7 +67,7 @@ impl ToolCall {
         call
     }
 
-    /// The argument with its form.
+    /// Returns the arguments in their form.
     pub fn run_input(&self) -> RunInput<'_> {
         match (self.input.as_str(), self.is_structured) {
             ("", false) => RunInput::None,
@@ -81,13 +81,13 @@ impl ToolCall {
 /// An error of the provider.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProviderError {
-    /// The provider's word for it.
+    /// Type or code.
     pub kind: String,
-    /// What it says.
+    /// Message.
     pub message: String,
 }
 
-/// An answer in the making: the words in which dialects tell what they see.
+/// Builder of a response, filled by the dialects.
 #[derive(Debug, Default)]
 pub struct ResponseBuilder {
     pub(crate) response: Response,
@@ -116,12 +116,12 @@ impl ResponseBuilder {
         }
     }
 
-    /// More of the text that the model is at.
+    /// Appends to the current text.
     pub(crate) fn append_text(&mut self, text: &str) {
         push(&mut self.response.thought, text, THOUGHT_BYTES_MAX);
     }
 
-    /// A text that stands apart from the one before.
+    /// Starts a new text.
     pub(crate) fn start_text(&mut self, text: &str) {
         if !self.response.thought.is_empty() {
             self.append_text("\n\n");
@@ -138,14 +138,14 @@ impl ResponseBuilder {
         }
     }
 
-    /// A part that has a name.
+    /// Adds an item.
     pub(crate) fn add_item(&mut self, item: &str) {
         if !item.is_empty() && self.response.items.len() < CALLS_MAX {
             self.response.items.push(item.to_owned());
         }
     }
 
-    /// A call; `slot` is where the answer holds it.
+    /// Starts a call; `slot` is its index in the response.
     pub(crate) fn start_tool_call(&mut self, slot: u64, id: &str, tool: &str, is_structured: bool) {
         if self.response.calls.len() < CALLS_MAX {
             let (id, tool) = (id.to_owned(), tool.to_owned());
@@ -154,7 +154,7 @@ impl ResponseBuilder {
         }
     }
 
-    /// More of the argument of a call.
+    /// Appends to the arguments of a call.
     pub(crate) fn append_arguments(&mut self, slot: u64, input: &str) {
         if let Some(call) = self.response.calls.iter_mut().rev().find(|call| call.slot == slot) {
             push(&mut call.input, input, INPUT_BYTES_MAX);
@@ -177,7 +177,7 @@ impl ResponseBuilder {
         self.last_slot().map_or(0, |slot| slot.saturating_add(1))
     }
 
-    /// Why it ends, unless that is empty.
+    /// Sets the stop reason, unless it is empty.
     pub(crate) fn set_stop_reason(&mut self, why: &str) {
         if !why.is_empty() {
             self.response.stop = Some(why.to_owned());
@@ -185,7 +185,7 @@ impl ResponseBuilder {
     }
 }
 
-/// Appends as much as there is room for, cut between characters.
+/// Appends up to the maximum length, at a character boundary.
 pub(crate) fn push(text: &mut String, more: &str, bytes_max: usize) {
     let room = bytes_max.saturating_sub(text.len());
     text.push_str(&more[..more.floor_char_boundary(room)]);

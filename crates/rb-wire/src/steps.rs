@@ -1,13 +1,13 @@
-//! From a conversation to steps: the only definition of a step for live requests.
+//! Steps of a live conversation.
 //!
-//! A *turn* is what the model says and asks for until somebody answers. Each of its calls is a step with its answer; the
-//! first carries the thought and what a person said before. A turn without calls is a step once a person has spoken
-//! after it. What is not over when the request ends, a call without an answer or a person's words without a reply, is
-//! carried to the next request.
+//! A *turn* is the output of the model up to the next input. Each of its calls is a step with its result; the first has
+//! the thought and the preceding user text. A turn without calls is a step once the user has replied. An unfinished turn,
+//! with a call without a result or a user text without a reply, is carried to the next
+//! request.
 //!
-//! **Once each.** Clients rewrite what was there: they compact, clear old answers, or take back a reminder. Then the
-//! messages from the change on are read again, and steps that were given before are not given twice: a call is known by
-//! its id, tool and argument, a thought by its words.
+//! **No duplicates.** Clients rewrite the history: they compact it, clear old results or remove a reminder. The messages
+//! from the change on are then read again, and steps that were emitted before are skipped: a call is identified by
+//! its id, tool and arguments, a thought by its text.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -22,41 +22,41 @@ use crate::request::ParsedRequest;
 use crate::response::{Response, ToolCall, push};
 use crate::text_tool_calls;
 
-/// Of each text that waits for the next request, this much is kept.
+/// Maximum length of each text of a pending turn, in bytes.
 pub const CARRIED_BYTES_MAX: usize = 64 << 10;
-/// So many calls wait for their answers.
+/// Maximum number of pending calls.
 pub const WAITING_MAX: usize = 128;
-/// So many steps are known again when a history is read anew.
+/// Number of emitted steps that are remembered.
 pub const EMITTED_MAX: usize = 1_024;
 
-/// What was not over when the last request of a conversation ended. Empty at its beginning.
+/// Unfinished turn at the end of a request. Empty at the start of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PendingTurn {
-    /// What a person said before a turn that goes on.
+    /// User text before the turn.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub user_input: String,
-    /// What the model said in that turn.
+    /// Text of the model.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub thought: String,
-    /// Its calls that have no answer.
+    /// Calls without a result.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ToolCall>,
-    /// What a person said since.
+    /// User text after the turn.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub said_since: String,
     #[serde(rename = "given")]
     emitted: EmittedSteps,
-    /// What the first words of a person in the conversation are known by.
+    /// Hash of the first user text of the conversation.
     opening: u64,
-    /// What the model answered last, for a request that refers to it.
+    /// Last response, for a request with item references.
     #[serde(skip)]
     reply: Option<Reply>,
 }
 
 impl PendingTurn {
-    /// Takes up what the model answered: for conversations that the provider keeps, where it does not come back with the
-    /// next request.
+    /// Continues with a response. For server-side history, where the next request does not
+    /// repeat it.
     #[must_use]
     pub fn with_reply(self, reply: Reply) -> Self {
         Self {
@@ -70,14 +70,14 @@ impl PendingTurn {
         }
     }
 
-    /// The same knowing what the model answered: for conversations of whose answers the provider keeps the parts.
+    /// Sets the last response. For requests that refer to its items.
     #[must_use]
     pub fn after_reply(self, reply: Option<Reply>) -> Self {
         Self { reply, ..self }
     }
 }
 
-/// What the model said and asked for in an answer.
+/// Text, calls and item ids of a response.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reply {
     thought: String,
@@ -93,7 +93,7 @@ impl From<&Response> for Reply {
     }
 }
 
-/// Marks of the steps that were given last, the newest at the end. Half a hash is enough to tell a thousand apart.
+/// Hashes of the last emitted steps, newest last. 32 bits suffice for a thousand steps.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 struct EmittedSteps(VecDeque<u32>);
 
@@ -106,16 +106,16 @@ impl EmittedSteps {
     }
 }
 
-/// What is new in a conversation.
+/// New steps of a conversation.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct NewSteps<'a> {
-    /// The steps that are over.
+    /// Finished steps.
     pub steps: Vec<RunStep<'a>>,
-    /// What is to be carried to the next request.
+    /// State for the next request.
     pub pending: PendingTurn,
 }
 
-/// Reads what a request adds to its conversation, given how it goes on from the request before.
+/// Returns the steps that a request adds to its conversation.
 pub fn advance<'a>(
     request: &ParsedRequest<'a>,
     continuity: Continuity,
@@ -130,7 +130,7 @@ pub fn advance<'a>(
     }
 }
 
-/// Reads the messages from `from` on, after what was carried from the request before.
+/// Returns the steps of the messages from `from` on, after the pending turn.
 pub fn extract<'a>(
     request: &ParsedRequest<'a>,
     from: usize,
@@ -145,7 +145,7 @@ pub fn extract<'a>(
     NewSteps { steps: done.into_iter().map(|done| done.step).collect(), pending: next }
 }
 
-/// Reads a history that is another from message `at` on. Only steps that were not given before are new.
+/// Returns the steps of a history that changed at message `at`, without those that were emitted before.
 fn extract_changed<'a>(
     request: &ParsedRequest<'a>,
     at: usize,
@@ -155,13 +155,13 @@ fn extract_changed<'a>(
     let (done, mut next) = fold(request, 0, turn);
     next.opening = opening(&done, &next);
     next.emitted.clone_from(&pending.emitted);
-    // What was given three times is known three times, so that the fourth time is new.
+    // Hashes are counted: a step that was emitted three times is new the fourth time.
     let mut known: HashMap<u32, u32> = HashMap::new();
     for mark in &pending.emitted.0 {
         *known.entry(*mark).or_default() += 1;
     }
     let mut steps = Vec::new();
-    // The summary that opens a compacted history is new, even where the turn behind it is not; the task is not.
+    // The summary at the start of a compacted history is new even if the turn after it is not; the task is not.
     let is_opened_anew = at == 0 && next.opening != pending.opening;
     let mut summary = Cow::Borrowed("");
     for (number, FinishedStep { mut step, mark, message }) in done.into_iter().enumerate() {
@@ -186,40 +186,40 @@ fn extract_changed<'a>(
     NewSteps { steps, pending: next }
 }
 
-/// What the first words of a person are known by; 0 while there are none.
+/// Returns the hash of the first user text; 0 if there is none.
 fn opening(done: &[FinishedStep<'_>], next: &PendingTurn) -> u64 {
     let begun = if next.user_input.is_empty() { &next.said_since } else { &next.user_input };
     let words: &str = done.first().map_or(begun, |done| &done.step.user_input);
     if words.is_empty() { 0 } else { rapidhash_v3(words.as_bytes()) }
 }
 
-/// Puts the first text before the second, and leaves nothing of it behind.
+/// Moves the first text in front of the second.
 fn prepend<'a>(first: &mut Cow<'a, str>, second: Cow<'a, str>) -> Cow<'a, str> {
     let first = std::mem::take(first);
     let texts = [first, second].into_iter().filter(|text| !text.is_empty());
     joined(texts.collect())
 }
 
-/// What the messages before `at` leave open: for going on from there when the carry itself is lost, as after a restart.
+/// Returns the pending turn of the messages before `at`, for a conversation whose state is lost.
 pub fn carry_at(request: &ParsedRequest<'_>, at: usize) -> PendingTurn {
     let mut earlier = request.clone();
     earlier.messages.truncate(at);
     extract(&earlier, 0, &PendingTurn::default()).pending
 }
 
-/// Shorter words may be anybody's, and shorter ids, such as `call_0`, are.
+/// Minimum lengths for a lookup: shorter texts and ids such as `call_0` are not unique.
 const OWN_WORDS_BYTES_MIN: usize = 20;
 const OWN_ID_BYTES_MIN: usize = 9;
 
-/// What an answer is known by where it comes back in a request: the ids of its calls, or else its words.
+/// Returns the hashes by which a later request identifies a response: of the ids of its calls, or of its text.
 pub fn marks_of_response(answer: &Response) -> Vec<u64> {
     marks(answer.calls.iter().map(|call| call.id.as_str()), &answer.thought)
 }
 
-/// The same of the last answers in a request, newest first.
+/// Returns these hashes for the last responses in a request, newest first.
 pub fn marks_of_last_responses(request: &ParsedRequest<'_>, count_max: usize) -> Vec<u64> {
     let (mut found, mut parts) = (Vec::new(), Vec::new());
-    // What a tool answers names the call, even where the call itself is only referred to.
+    // A result contains the id of its call, even if the call itself is only a reference.
     let is_of_answer = |role: Role| matches!(role, Role::Assistant | Role::Tool);
     let answers = request.messages.iter().rev().filter(|message| is_of_answer(message.role));
     for message in answers.take(count_max) {
@@ -247,7 +247,7 @@ fn marks<'a>(calls: impl Iterator<Item = &'a str>, words: &str) -> Vec<u64> {
     ids
 }
 
-/// Takes the messages from `from` on.
+/// Reads the messages from `from` on.
 fn fold<'a>(
     request: &ParsedRequest<'a>,
     from: usize,
@@ -270,13 +270,13 @@ fn fold<'a>(
     (done, pending)
 }
 
-/// What a text is known by.
+/// Hashes a text.
 #[expect(clippy::cast_possible_truncation, reason = "any half of a hash is a hash")]
 fn mark(text: &str) -> u32 {
     rapidhash_v3(text.as_bytes()) as u32
 }
 
-/// A step that is over, what it is known by, and the message with which it was over.
+/// A finished step with its hash and the index of its last message.
 struct FinishedStep<'a> {
     step: RunStep<'a>,
     mark: u32,
@@ -288,15 +288,15 @@ struct Turn<'a> {
     user_input: Vec<Cow<'a, str>>,
     thoughts: Vec<Cow<'a, str>>,
     calls: Vec<Call<'a>>,
-    /// What a person said after the model: it belongs to the next turn.
+    /// User text after the turn, which belongs to the next one.
     said_since: Vec<Cow<'a, str>>,
-    /// What the model answered last, for whatever refers to it.
+    /// Last response, for item references.
     reply: Option<&'a Reply>,
 }
 
 struct Call<'a> {
     id: Cow<'a, str>,
-    /// What the model said with it, where the turn does not tell.
+    /// Text of the model, if the turn has none.
     thought: Cow<'a, str>,
     tool: Cow<'a, str>,
     input: RunInput<'a>,
@@ -312,7 +312,7 @@ impl Call<'_> {
             RunInput::None => "",
             RunInput::Text(input) | RunInput::Structured(input) => input,
         };
-        // What parts them hardly occurs in any of them.
+        // The separator is unlikely in any of them.
         mark(&[&self.id, &self.tool, input].join("\u{0}"))
     }
 }
@@ -348,7 +348,7 @@ impl<'a> Turn<'a> {
                 self.calls.push(Call { id, thought, tool, input, answer: None });
             }
             Part::Reference(item) => {
-                // Of several in a row, only the first can begin a turn.
+                // Only the first of consecutive references can start a turn.
                 if self.is_begun() || !self.said_since.is_empty() {
                     self.begin_another_if_over(steps);
                 }
@@ -385,7 +385,7 @@ impl<'a> Turn<'a> {
         self.calls.get_mut(at)
     }
 
-    /// A call that is not in the request. Of one that was made before we looked, what came of it is still worth knowing.
+    /// Returns a call that is not in the request, from the last response if it is there.
     fn recalled(&self, id: Cow<'a, str>, tool: Cow<'a, str>) -> Call<'a> {
         let none = || Cow::Borrowed("");
         let unknown = Call { id, thought: none(), tool, input: RunInput::None, answer: None };
@@ -402,7 +402,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Takes words on the user's side as what came back from a call that the model wrote into its text.
+    /// Reads user text as the result of a call that the model wrote in its text.
     fn is_text_result(&mut self, text: &str) -> bool {
         if self.thoughts.is_empty() || !self.calls.is_empty() || self.is_answered() {
             return false;
@@ -424,7 +424,7 @@ impl<'a> Turn<'a> {
         !self.thoughts.is_empty() || !self.calls.is_empty()
     }
 
-    /// Somebody has answered, so what the model does next is another turn.
+    /// Returns whether the turn has a reply, so that the next output of the model is another turn.
     fn is_answered(&self) -> bool {
         !self.said_since.is_empty() || self.calls.iter().any(|call| call.answer.is_some())
     }
@@ -465,7 +465,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The request has ended: closes the turn if it is over, and gives what waits.
+    /// Closes the turn at the end of the request and returns the pending part.
     fn end(mut self, steps: &mut Vec<FinishedStep<'a>>) -> PendingTurn {
         let waits = self.calls.iter().any(|call| call.answer.is_none());
         let is_over = self.is_begun() && self.is_answered() && !waits;
@@ -474,7 +474,7 @@ impl<'a> Turn<'a> {
             self.close(steps);
             return PendingTurn { said_since: truncated(&joined(said)), ..PendingTurn::default() };
         }
-        // A call that has its answer while another of the same turn waits is a step already.
+        // A call with a result is a step even if another call of the turn is pending.
         let (done, open): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.calls).into_iter().partition(|call| call.answer.is_some());
         if !done.is_empty() {

@@ -1,23 +1,23 @@
-//! Calls that agents without tool calls write into their text, and the answers that come back as words of the user.
+//! Tool calls that models write in their text, and results that clients send as user text.
 //!
-//! Known are ReAct (`Action:` and `Action Input:`), commands between fences, the code of smolagents, and the list of calls
-//! that it writes behind. An answer is known by how it begins; without one, a text is a text.
+//! Supported are ReAct (`Action:` and `Action Input:`), commands in code fences, and code and call lists of
+//! smolagents. A call is only read if a result with a known prefix follows.
 
 use crate::code_fences::all_fenced;
 
-/// A call in a text.
+/// A tool call in text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TextToolCall {
-    /// What stands before it.
+    /// Text before the call.
     pub(crate) thought: String,
     pub(crate) tool: String,
     pub(crate) input: String,
 }
 
-/// What stands behind the fence of a command; other fences only quote.
+/// Info strings of fences with commands.
 pub(crate) const COMMAND_FENCES: [&str; 3] = ["bash", "sh", "mswea_bash_command"];
 
-/// What came back from a call, and whether it says that the call failed; `None` for the words of a person.
+/// Returns the output of a call and whether it failed; `None` for other text.
 pub(crate) fn result(text: &str) -> Option<(&str, bool)> {
     if let Some(rest) = text.strip_prefix("Observation:") {
         return Some((rest.trim(), false));
@@ -27,15 +27,15 @@ pub(crate) fn result(text: &str) -> Option<(&str, bool)> {
     Some((output, code != "0"))
 }
 
-/// The code that a command ended with, and what follows it.
+/// Returns the exit code of a command and the rest of the text.
 pub(crate) fn return_code(text: &str) -> Option<(&str, &str)> {
     let inside = text.trim_start().strip_prefix("<returncode>")?;
     inside.split_once("</returncode>").map(|(code, rest)| (code.trim(), rest))
 }
 
-/// The call in what the model said.
+/// Returns the call in a text of the model.
 pub(crate) fn parse(text: &str) -> Option<TextToolCall> {
-    // The list is written by the harness, with an id that is new each time; the code before it is the model's own.
+    // The harness appends the list with a new id each time; the code before it is the model's.
     let (said, listed) = match text.split_once("\nCalling tools:") {
         Some((said, listed)) => (said, Some(listed)),
         None => (text, None),

@@ -1,14 +1,14 @@
-//! What a tool answered, as one text: answers come as strings, as lists of blocks and as objects of many kinds.
+//! Text of a tool result, which is a string, a list of blocks, or an object.
 
 use std::borrow::Cow;
 
 use super::user_text::strip_trailing_reminder;
 use crate::json::Value;
 
-/// How deep blocks may hold blocks.
+/// Maximum depth of nested blocks.
 const DEPTH_MAX: usize = 3;
 
-/// The text of an answer, and whether the answer itself says that the call failed.
+/// Returns the text of a result and whether it reports a failure.
 pub(super) fn text(value: Option<Value<'_>>) -> (Cow<'_, str>, bool) {
     let Some(value) = value else { return (Cow::Borrowed(""), false) };
     let mut found = Found::default();
@@ -20,7 +20,7 @@ pub(super) fn text(value: Option<Value<'_>>) -> (Cow<'_, str>, bool) {
     let bare = strip_trailing_reminder(&text);
     match wrapped(bare).or_else(|| reported(bare)).or_else(|| listed(bare)) {
         Some((inner, failed)) => (Cow::Owned(inner), failed),
-        // A reminder alone is all that came back.
+        // The result is only a reminder.
         None if bare.len() < text.len() && !bare.is_empty() => {
             (Cow::Owned(bare.to_owned()), found.failed)
         }
@@ -67,7 +67,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// What stands in the wrapping that Codex puts around the output of a command, `{"output", "metadata": {"exit_code"}}`,
+/// Returns the output in the JSON wrapper of Codex, `{"output", "metadata": {"exit_code"}}`,
 /// or mini-swe-agent, `{"returncode", "output"}`.
 fn wrapped(text: &str) -> Option<(String, bool)> {
     let opening = text.strip_prefix('{')?.trim_start();
@@ -80,8 +80,8 @@ fn wrapped(text: &str) -> Option<(String, bool)> {
     Some((value.get("output")?.text()?.into_owned(), code != 0))
 }
 
-/// What a command put out, without the report that newer versions of Codex put before it. The report has a number made up
-/// for each call and the time it took, so that the same output would never look the same.
+/// Returns the output of a command without the status lines of newer Codex versions. They contain a random id
+/// and the duration, so equal outputs would never compare equal.
 pub(crate) fn reported(text: &str) -> Option<(String, bool)> {
     let (mut rest, mut ended, mut is_timed) = (text, None, false);
     let output = loop {
@@ -101,13 +101,13 @@ pub(crate) fn reported(text: &str) -> Option<(String, bool)> {
     let code =
         ended.strip_prefix("Exit code: ").or(ended.strip_prefix("Process exited with code "));
     let failed = code.is_some_and(|code| code.trim() != "0");
-    // A command that puts nothing out still says how it ended.
+    // The exit status stands for an empty output.
     let said = if output.trim().is_empty() { ended } else { output };
     Some((said.to_owned(), failed))
 }
 
-/// What a command put out, from the list that Gemini CLI and Qwen Code make of it. Its last lines hold the number of a
-/// process, so that the same output would never look the same.
+/// Returns the output of a command from the field list of Gemini CLI and Qwen Code. It ends with a process id, so equal
+/// outputs would never compare equal.
 fn listed(text: &str) -> Option<(String, bool)> {
     let (_, rest) = text.strip_prefix("Command: ")?.split_once("\nDirectory: ")?;
     let (_, rest) = rest.split_once("\nOutput: ")?;

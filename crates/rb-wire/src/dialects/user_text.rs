@@ -1,11 +1,11 @@
-//! What of a text on the user's side a person wrote.
+//! Removal of harness text from user messages.
 //!
-//! Harnesses speak in the user's name: reminders, the working folder, instructions from files. Monitors that start anew
-//! when a person speaks must not take that for a person, nor our own guidance.
+//! Harnesses add reminders, the working directory and instructions from files to user messages. Monitors reset on user
+//! input and must not reset on these, or on injected guidance.
 
 use rb_engine::guidance::fragment::FRAGMENT_MARK;
 
-/// Texts of a harness that stand between a tag and its end; a person's words may follow.
+/// Tags around harness text; user text may follow.
 const TAGS: [&str; 14] = [
     "system-reminder",
     "environment_context",
@@ -23,7 +23,7 @@ const TAGS: [&str; 14] = [
     "INSTRUCTIONS",
 ];
 
-/// How texts begin that are of a harness as a whole.
+/// Prefixes of texts that are entirely from a harness.
 const OPENINGS: [&str; 5] = [
     FRAGMENT_MARK,
     "# AGENTS.md instructions",
@@ -32,10 +32,10 @@ const OPENINGS: [&str; 5] = [
     "This is the Gemini CLI. We are setting up the context",
 ];
 
-/// Surroundings that an editor puts before a person's words, and the heading that ends them.
+/// Heading of editor context, and the heading of the user text after it.
 const SURROUNDINGS: (&str, &str) = ("# Context from my IDE setup:", "## My request for Codex:");
 
-/// The words of a person in a text, without what stands before and behind them; empty if there are none.
+/// Returns the user text without harness text before and after it; may be empty.
 pub(super) fn strip_harness_text(text: &str) -> &str {
     let mut rest = text.trim();
     'passing: loop {
@@ -58,7 +58,7 @@ pub(super) fn strip_harness_text(text: &str) -> &str {
     }
 }
 
-/// A reminder may be glued to the end of what a person wrote, or of what a tool answered.
+/// Removes a reminder at the end of a user text or a tool result.
 pub(super) fn strip_trailing_reminder(text: &str) -> &str {
     let (open, close) = ("<system-reminder>", "</system-reminder>");
     match (text.trim_end().ends_with(close), text.rfind(open)) {
