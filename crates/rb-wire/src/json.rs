@@ -1,29 +1,28 @@
-//! JSON that is looked at where it stands: a value is a piece of the body, and nothing is built from it.
+//! Lazy JSON reader: a value is a slice of the body, and nothing is allocated.
 //!
-//! Strings are passed over by searching for their closing quote, so a body full of text is crossed at the speed of
-//! memory. What is passed over is not checked: a fault inside it is for the provider to find, since the body goes on
-//! as it came. Keys are compared as they are written; one spelt with escapes is a key we do not know.
+//! Strings are skipped by a search for their closing quote, at memory speed. Skipped values are not validated: the
+//! provider reports errors in them, because the body is forwarded unmodified. Keys are compared without
+//! unescaping.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::ops::Range;
 
 use memchr::{memchr, memchr_iter};
 
-/// The bytes of a body that hold something, from the first to behind the last.
+/// Byte range in a body.
 pub type Span = Range<usize>;
 
-/// The body is no JSON, or ends too early.
+/// The body is not JSON, or is truncated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the body is no JSON from byte {at} on; send it as one whole object")]
 pub struct Malformed {
-    /// Where it stopped making sense, counted from 0.
+    /// Offset of the error.
     pub at: usize,
 }
 
 type Read<T> = Result<T, Malformed>;
 
-/// A place in a body.
+/// Position in a body.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
@@ -39,7 +38,7 @@ impl<'a> Cursor<'a> {
         Err(Malformed { at: self.at.min(self.bytes.len()) })
     }
 
-    /// The next byte that is no white space; 0 at the end.
+    /// Returns the next byte that is not white space; 0 at the end.
     pub(crate) fn peek(&mut self) -> u8 {
         while let Some(&byte) = self.bytes.get(self.at) {
             if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
@@ -50,14 +49,14 @@ impl<'a> Cursor<'a> {
         0
     }
 
-    /// Steps over `byte` if it comes next.
+    /// Consumes `byte` if it is next.
     pub(crate) fn eat(&mut self, byte: u8) -> bool {
         let is_next = self.peek() == byte;
         self.at += usize::from(is_next);
         is_next
     }
 
-    /// Within an object: the next key, with the cursor before its value; `None` behind the closing brace.
+    /// Returns the next key of an object, with the cursor before its value; `None` after the closing brace.
     pub(crate) fn key(&mut self, is_first: bool) -> Read<Option<&'a [u8]>> {
         if self.eat(b'}') {
             return Ok(None);
@@ -71,7 +70,7 @@ impl<'a> Cursor<'a> {
         if self.eat(b':') { Ok(Some(key)) } else { self.malformed() }
     }
 
-    /// Within a list: whether there is a further item, with the cursor before it or behind the closing bracket.
+    /// Returns whether a list has another item, with the cursor before it or after the closing bracket.
     pub(crate) fn item(&mut self, is_first: bool) -> Read<bool> {
         if self.eat(b']') {
             return Ok(false);
@@ -79,7 +78,7 @@ impl<'a> Cursor<'a> {
         if is_first || self.eat(b',') { Ok(true) } else { self.malformed() }
     }
 
-    /// The value that comes next, with the cursor behind it.
+    /// Returns the next value.
     pub(crate) fn value(&mut self) -> Read<Value<'a>> {
         let first = self.peek();
         let start = self.at;
@@ -98,18 +97,18 @@ impl<'a> Cursor<'a> {
         Ok(Value { bytes: &self.bytes[start..self.at], at: start })
     }
 
-    /// Only white space is left.
+    /// Checks that only white space is left.
     pub(crate) fn end(&mut self) -> Read<()> {
         self.peek();
         if self.at >= self.bytes.len() { Ok(()) } else { self.malformed() }
     }
 
-    /// From an opening quote to behind the closing one.
+    /// Skips a string.
     fn skip_string(&mut self) -> Read<()> {
         let inside = self.at + 1;
         let Some(rest) = self.bytes.get(inside..) else { return self.malformed() };
         for quote in memchr_iter(b'"', rest) {
-            // Every run of backslashes stands before at most one quote, so all are counted at most once.
+            // Every run of backslashes precedes at most one quote, so each is counted at most once.
             let slashes = rest[..quote].iter().rev().take_while(|byte| **byte == b'\\').count();
             if slashes % 2 == 0 {
                 self.at = inside + quote + 1;
@@ -120,7 +119,7 @@ impl<'a> Cursor<'a> {
         self.malformed()
     }
 
-    /// From an opening bracket to behind the one that closes it, however deep.
+    /// Skips an object or a list of any depth.
     fn skip_nested(&mut self) -> Read<()> {
         let mut depth = 0_usize;
         while let Some(&byte) = self.bytes.get(self.at) {
@@ -142,7 +141,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// A value where it stands.
+/// A value in the body.
 #[derive(Debug, Clone, Copy)]
 pub struct Value<'a> {
     bytes: &'a [u8],
@@ -150,12 +149,12 @@ pub struct Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The first value of a text that stands alone; `None` if there is none.
+    /// Returns the first value of a text.
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
         Cursor::new(bytes).value().ok()
     }
 
-    /// The value at a place where one was found before.
+    /// Returns the value at a position that was found before.
     pub(crate) fn at(body: &'a [u8], span: &Span) -> Self {
         Self { bytes: body.get(span.clone()).unwrap_or_default(), at: span.start }
     }
@@ -192,33 +191,33 @@ impl<'a> Value<'a> {
         self.bytes == b"true"
     }
 
-    /// What stands between the quotes, as it is written; empty for anything but a string.
+    /// Returns the bytes between the quotes of a string, with escapes; empty for other values.
     pub(crate) fn raw_str(self) -> &'a [u8] {
         self.bytes.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or_default()
     }
 
-    /// The text of a string; `None` for anything else.
+    /// Returns the text of a string.
     pub(crate) fn text(self) -> Option<Cow<'a, str>> {
         self.is_string().then(|| unescape(self.raw_str()))
     }
 
-    /// The JSON itself, as text.
+    /// Returns the JSON as text.
     pub(crate) fn json(self) -> Cow<'a, str> {
         String::from_utf8_lossy(self.bytes)
     }
 
-    /// A whole number that is not negative; fractions are cut off.
+    /// Returns a non-negative integer; fractions are truncated.
     pub(crate) fn count(self) -> Option<u64> {
         let digits = self.bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
         std::str::from_utf8(&self.bytes[..digits]).ok()?.parse().ok()
     }
 
-    /// A whole number.
+    /// Returns an integer.
     pub(crate) fn number(self) -> Option<i64> {
         std::str::from_utf8(self.bytes).ok()?.parse().ok()
     }
 
-    /// The members of an object, up to the first fault; none for anything else.
+    /// Returns the members of an object, up to the first syntax error.
     pub(crate) fn members(self) -> impl Iterator<Item = (&'a [u8], Value<'a>)> {
         let mut cursor = Cursor { bytes: self.bytes, at: 0 };
         let (is_object, base) = (cursor.eat(b'{'), self.at);
@@ -234,7 +233,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The items of a list, up to the first fault; none for anything else.
+    /// Returns the items of a list, up to the first syntax error.
     pub(crate) fn items(self) -> impl Iterator<Item = Value<'a>> {
         let mut cursor = Cursor { bytes: self.bytes, at: 0 };
         let (is_list, base) = (cursor.eat(b'['), self.at);
@@ -249,12 +248,12 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The member of that name; the last, if there are several.
+    /// Returns the member with this name; the last of several.
     pub(crate) fn get(self, name: &str) -> Option<Value<'a>> {
         self.members().filter(|(key, _)| *key == name.as_bytes()).last().map(|(_, value)| value)
     }
 
-    /// The members of those names, found in one pass; of several with one name, the last.
+    /// Returns the members with these names in one pass; the last of several.
     pub(crate) fn fields<const N: usize>(self, names: [&str; N]) -> [Option<Value<'a>>; N] {
         let mut found = [None; N];
         for (key, value) in self.members() {
@@ -265,28 +264,28 @@ impl<'a> Value<'a> {
         found
     }
 
-    /// The text of the member of that name; empty if there is none.
+    /// Returns the text of the member with this name, or an empty text.
     pub(crate) fn text_of(self, name: &str) -> Cow<'a, str> {
         self.get(name).and_then(Value::text).unwrap_or_default()
     }
 
-    /// The member of that name as it is written between its quotes: for words that are never escaped.
+    /// Returns the bytes of the member with this name, for values without escapes.
     pub(crate) fn str_bytes(self, name: &str) -> &'a [u8] {
         self.get(name).map(Value::raw_str).unwrap_or_default()
     }
 }
 
-/// The text of a field that was found; empty if there is none.
+/// Returns the text of an optional field, or an empty text.
 pub(crate) fn text(field: Option<Value<'_>>) -> Cow<'_, str> {
     field.and_then(Value::text).unwrap_or_default()
 }
 
-/// A field that was found, as it is written between its quotes; empty if there is none.
+/// Returns the bytes of an optional field, for values without escapes.
 pub(crate) fn str_bytes(field: Option<Value<'_>>) -> &[u8] {
     field.map(Value::raw_str).unwrap_or_default()
 }
 
-/// The text that a string stands for. Halves of surrogate pairs and bytes that are no UTF-8 become U+FFFD.
+/// Unescapes a string. Lone surrogates and invalid UTF-8 become U+FFFD.
 fn unescape(inside: &[u8]) -> Cow<'_, str> {
     let Some(first) = memchr(b'\\', inside) else { return String::from_utf8_lossy(inside) };
     let mut text = Vec::with_capacity(inside.len());
@@ -318,7 +317,7 @@ fn unescape(inside: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// The symbol of an escape with `u`, and how many bytes it takes.
+/// Returns the character of a `\u` escape and its length in bytes.
 fn unicode_escape(bytes: &[u8]) -> (char, usize) {
     let unit = |from: usize| -> Option<u32> {
         let digits = bytes.get(from..from + 6)?.strip_prefix(b"\\u")?;
@@ -332,25 +331,9 @@ fn unicode_escape(bytes: &[u8]) -> (char, usize) {
     (char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 6)
 }
 
-/// A text as a JSON string, with its quotes.
+/// Returns a text as a JSON string, with its quotes.
 pub(crate) fn quoted(text: &str) -> String {
-    let mut json = String::with_capacity(text.len() + 2);
-    json.push('"');
-    for symbol in text.chars() {
-        match symbol {
-            '"' => json.push_str("\\\""),
-            '\\' => json.push_str("\\\\"),
-            '\n' => json.push_str("\\n"),
-            '\r' => json.push_str("\\r"),
-            '\t' => json.push_str("\\t"),
-            control if u32::from(control) < 0x20 => {
-                let _ = write!(json, "\\u{:04x}", u32::from(control));
-            }
-            plain => json.push(plain),
-        }
-    }
-    json.push('"');
-    json
+    serde_json::Value::from(text).to_string()
 }
 
 #[cfg(test)]

@@ -1,46 +1,44 @@
-//! Event streams, cut into events however the bytes arrive.
+//! Incremental parser for server-sent events.
 //!
-//! Follows the standard: lines end in LF, CR or both; a line that begins with a colon is a comment; several `data` lines
-//! of one event are joined by LF; a byte order mark at the very beginning is passed over. One thing differs: an event
-//! that the end of the stream cuts off before its empty line is given all the same, because some servers leave the line
-//! out and their last event is the one with the usage.
+//! Implements the standard: lines end in LF, CR or both; a line that starts with a colon is a comment; several `data` lines
+//! of one event are joined by LF; a leading byte order mark is skipped. One difference: an event
+//! without the final empty line is dispatched at the end of the stream, because some servers omit the line
+//! and their last event has the token counts.
 
 use memchr::memchr2;
 
-/// An event that is longer than this is passed over; its bytes still reach the client, for they never go through here.
-pub const EVENT_BYTES_MAX: usize = 32 << 20;
+/// Maximum length of an event, in bytes. Longer events are skipped; clients still get them.
+pub const MAX_EVENT_BYTES: usize = 32 << 20;
 
-/// Room that is kept for the next event.
-const KEPT_BYTES_MAX: usize = 8 << 10;
+/// Capacity that is kept for the next event.
+const KEPT_CAPACITY: usize = 8 << 10;
 
-/// One event.
+/// A server-sent event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// Its name; empty where it has none.
+    /// Name; may be empty.
     pub name: &'a [u8],
     /// What it says.
     pub data: &'a [u8],
 }
 
-/// Cuts a stream into events. Holds at most one of them.
+/// Splits a stream into events and buffers at most one.
 #[derive(Debug, Default)]
 pub struct Framer {
-    /// The beginning of a line whose end has not arrived.
+    /// Incomplete line.
     line: Vec<u8>,
     name: Vec<u8>,
     data: Vec<u8>,
-    /// How many lines of data the event has so far.
+    /// Number of data lines of the current event.
     lines: usize,
     is_too_long: bool,
-    /// The last byte was a CR: an LF that follows belongs to it.
+    /// The last byte was a CR; a following LF belongs to it.
     was_return: bool,
     has_begun: bool,
-    /// Events that were passed over because of their length.
-    skipped: u64,
 }
 
 impl Framer {
-    /// Takes what has arrived and gives every event that it completes.
+    /// Reads bytes and calls `each` with every completed event.
     pub fn feed(&mut self, mut bytes: &[u8], each: &mut dyn FnMut(Event<'_>)) {
         if self.was_return && !bytes.is_empty() {
             self.was_return = false;
@@ -63,13 +61,13 @@ impl Framer {
                 self.take_line(&line, each);
                 self.line = line;
                 self.line.clear();
-                self.line.shrink_to(KEPT_BYTES_MAX);
+                self.line.shrink_to(KEPT_CAPACITY);
             }
         }
         self.keep(bytes);
     }
 
-    /// The stream has ended: gives the event that was not finished, if there is one.
+    /// Ends the stream and calls `each` with an unfinished event.
     pub fn finish(mut self, each: &mut dyn FnMut(Event<'_>)) {
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() {
@@ -78,21 +76,11 @@ impl Framer {
         self.dispatch(each);
     }
 
-    /// Events that were passed over because they were longer than [`EVENT_BYTES_MAX`].
-    pub fn skipped(&self) -> u64 {
-        self.skipped
-    }
-
-    /// Bytes that are held until more arrive.
-    pub fn held(&self) -> usize {
-        self.line.len() + self.name.len() + self.data.len()
-    }
-
     fn keep(&mut self, bytes: &[u8]) {
-        if self.line.len() + bytes.len() > EVENT_BYTES_MAX {
+        if self.line.len() + bytes.len() > MAX_EVENT_BYTES {
             self.is_too_long = true;
             self.line.clear();
-            // What follows of this line is held as a comment would be.
+            // The rest of the line is treated as a comment.
             self.line.push(b':');
         } else {
             self.line.extend_from_slice(bytes);
@@ -117,7 +105,7 @@ impl Framer {
                 self.name.clear();
                 self.name.extend_from_slice(value);
             }
-            b"data" if self.data.len() + value.len() > EVENT_BYTES_MAX => {
+            b"data" if self.data.len() + value.len() > MAX_EVENT_BYTES => {
                 self.is_too_long = true;
                 self.data.clear();
             }
@@ -133,15 +121,13 @@ impl Framer {
     }
 
     fn dispatch(&mut self, each: &mut dyn FnMut(Event<'_>)) {
-        if self.is_too_long {
-            self.skipped += 1;
-        } else if self.lines > 0 {
+        if self.lines > 0 && !self.is_too_long {
             each(Event { name: &self.name, data: &self.data });
         }
         self.name.clear();
         self.data.clear();
-        // One long event must not cost memory for as long as the stream lives.
-        self.data.shrink_to(KEPT_BYTES_MAX);
+        // The memory of a long event is released.
+        self.data.shrink_to(KEPT_CAPACITY);
         (self.lines, self.is_too_long) = (0, false);
     }
 }
@@ -197,16 +183,16 @@ mod tests {
 
     #[test]
     fn an_event_without_end_is_dropped_and_the_next_is_not() {
-        let piece = vec![b'x'; EVENT_BYTES_MAX / 4];
+        let piece = vec![b'x'; MAX_EVENT_BYTES / 4];
         let mut framer = Framer::default();
         let mut events = 0;
         framer.feed(b"data: ", &mut |_| panic!("not yet"));
         for _ in 0..9 {
             framer.feed(&piece, &mut |_| panic!("not yet"));
-            assert!(framer.held() <= EVENT_BYTES_MAX);
+            assert!(framer.line.len() + framer.data.len() <= MAX_EVENT_BYTES);
         }
         framer.feed(b"\n\n", &mut |_| panic!("too long"));
         framer.feed(b"data: next\n\n", &mut |event| events += usize::from(event.data == b"next"));
-        assert_eq!((events, framer.skipped()), (1, 1));
+        assert_eq!(events, 1);
     }
 }

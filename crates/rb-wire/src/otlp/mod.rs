@@ -133,7 +133,7 @@ fn spans_of_protobuf(body: &[u8]) -> Result<SpansIn, Unreadable> {
     let scopes = request.resource_spans.into_iter().flat_map(|resource| resource.scope_spans);
     let mut all = SpansIn::default();
     for span in scopes.flat_map(|scope| scope.spans) {
-        all.add(&to_json::hex(&span.trace_id), &to_json::hex(&span.id), || {
+        all.add(&hex::encode(&span.trace_id), &hex::encode(&span.id), || {
             to_json::span(&span).to_string()
         });
     }

@@ -1,19 +1,9 @@
 //! From protobuf to the protocol's JSON, under the names that it gives to fields and kinds of values.
 
-use std::fmt::Write as _;
-
+use hex::encode as hex;
 use serde_json::{Value, json};
 
 use super::proto::{Any, AnyValue, KeyValue, LogRecord, Span, SpanEvent};
-
-/// Ids are written so.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}"); // a string takes everything
-    }
-    text
-}
 
 pub(super) fn span(span: &Span) -> Value {
     let mut json = json!({

@@ -9,12 +9,12 @@
 use std::borrow::Cow;
 
 use super::documents::{ImportContext, import};
-use super::json::quoted;
 use super::lazy_json::Json;
 use super::messages::flat;
 use super::sniff::FilePreview;
 use super::step_builder::{Event, StepBuilder, Turn};
 use super::{DiagnosticKind, Imported, Importer, Unit};
+use crate::json::quoted;
 use crate::model::Run;
 
 pub(super) const IMPORTER: Importer = Importer {

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::json::quoted;
 use super::lazy_json::Json;
+use crate::json::quoted;
 
 /// How deep a value of OTLP or a map of maps may be nested.
 const DEPTH_MAX: usize = 12;

@@ -38,11 +38,6 @@ pub(super) fn unquoted<'a>(json: &'a str, repaired: &mut bool) -> Option<Cow<'a,
     serde_json::from_str(&without_lone_surrogates(json)).ok().map(Cow::Owned)
 }
 
-/// A string of JSON that holds this text, with its quotes.
-pub(super) fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
 /// Where half of a surrogate pair stands alone, in bytes; `None` where there is none.
 pub(super) fn lone_surrogate(json: &str) -> Option<usize> {
     let mut at = 0;

@@ -1,9 +1,13 @@
-//! Times as transcripts write them, as milliseconds since 1970 in UTC.
+//! Times in transcripts, as milliseconds since 1970 in UTC.
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 
 use super::lazy_json::Json;
 
-/// A time in any of the ways people write one: ISO 8601 in a string, or seconds, milliseconds,
-/// microseconds or nanoseconds as a number. A time without a zone is taken as UTC.
+/// Reads a time: ISO 8601 in a string, or seconds, milliseconds, microseconds or nanoseconds as a number. A time without
+/// a zone is UTC.
 pub(super) fn time_ms(value: Json<'_>) -> Option<u64> {
     if let Some(number) = value.number() {
         return from_number(number);
@@ -11,7 +15,7 @@ pub(super) fn time_ms(value: Json<'_>) -> Option<u64> {
     from_text(&value.text()?)
 }
 
-/// Which unit is meant shows in the size: all of them are after 2001 and before 2286.
+/// Derives the unit from the size: all times are after 2001 and before 2286.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -28,61 +32,17 @@ fn from_number(number: f64) -> Option<u64> {
 }
 
 fn from_text(text: &str) -> Option<u64> {
-    let (date, rest) = text.trim().split_at_checked(10)?;
-    let [year, month, day] = numbers(date, '-')?;
-    let rest = rest.strip_prefix(['T', 't', ' '])?;
-    let end = rest.find(['Z', 'z', '+', '-', ' ']).unwrap_or(rest.len());
-    let (clock, zone) = rest.split_at_checked(end)?;
-    let (clock, fraction) = clock.split_once(['.', ',']).unwrap_or((clock, ""));
-    let [hour, minute, second] = numbers(clock, ':')?;
-    let is_right = (1..=12).contains(&month) && (1..=31).contains(&day);
-    if !is_right || hour > 24 || minute > 59 || second > 60 {
-        return None;
-    }
-    let seconds = days_since_1970(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
-    let ms = (seconds - zone_seconds(zone.trim())?) * 1_000 + milliseconds(fraction)?;
-    u64::try_from(ms).ok()
-}
-
-fn numbers(text: &str, between: char) -> Option<[i64; 3]> {
-    let mut parts = text.split(between).map(|part| {
-        let is_number =
-            !part.is_empty() && part.len() <= 4 && part.bytes().all(|b| b.is_ascii_digit());
-        is_number.then(|| part.parse::<i64>().ok()).flatten()
-    });
-    let numbers = [parts.next()??, parts.next()??, parts.next()??];
-    parts.next().is_none().then_some(numbers)
-}
-
-fn milliseconds(fraction: &str) -> Option<i64> {
-    if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    format!("{fraction:0<3}").get(..3)?.parse().ok()
-}
-
-/// `Z`, nothing, or `+hh:mm` with or without the colon.
-fn zone_seconds(zone: &str) -> Option<i64> {
-    let sign = match zone.as_bytes().first() {
-        None | Some(b'Z' | b'z') => return Some(0),
-        Some(b'+') => 1,
-        Some(b'-') => -1,
-        Some(_) => return None,
+    let text = text.trim();
+    // A date alone is no time.
+    let ms = match text.parse::<Timestamp>() {
+        Ok(time) => time.as_millisecond(),
+        Err(_) if text.len() > "2025-10-24".len() => {
+            let time: DateTime = text.parse().ok()?;
+            time.to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond()
+        }
+        Err(_) => return None,
     };
-    let digits: String = zone.chars().filter(char::is_ascii_digit).collect();
-    let hours: i64 = digits.get(..2)?.parse().ok()?;
-    let minutes: i64 = digits.get(2..4).map_or(Some(0), |minutes| minutes.parse().ok())?;
-    Some(sign * (hours * 3_600 + minutes * 60))
-}
-
-/// Counts in eras of 400 years whose years begin in March, so that the leap day comes last.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
+    u64::try_from(ms).ok()
 }
 
 #[cfg(test)]
