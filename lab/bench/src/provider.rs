@@ -32,10 +32,7 @@ pub(crate) async fn start() -> Result<SocketAddr> {
     let address = listener.local_addr()?;
     let router = Router::new()
         .route("/v1/messages", post(messages))
-        .route(
-            "/v1/chat/completions",
-            post(async || ([(CONTENT_TYPE, "application/json")], COMPLETION)),
-        )
+        .route("/v1/chat/completions", post(completions))
         .layer(DefaultBodyLimit::disable());
     tokio::spawn(async move { axum::serve(listener, router).await });
     Ok(address)
@@ -50,4 +47,9 @@ async fn messages(body: Bytes) -> impl IntoResponse {
     } else {
         ([(CONTENT_TYPE, "application/json")], Body::from(MESSAGE))
     }
+}
+
+/// Reads the body to its end: an early response makes hyper close the connection.
+async fn completions(_body: Bytes) -> impl IntoResponse {
+    ([(CONTENT_TYPE, "application/json")], COMPLETION)
 }
