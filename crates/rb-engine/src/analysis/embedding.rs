@@ -1,6 +1,6 @@
 //! Embedding vectors and the interface of embedders.
 //!
-//! The engine contains no vocabulary. A host passes an [`Embedder`]; the fallback [`TrigramEmbedder`] compares
+//! The engine contains no vocabulary. A host passes an `Embedder`; the fallback `TrigramEmbedder` compares
 //! spellings, which detects repetitions but no rewording.
 
 use std::fmt;

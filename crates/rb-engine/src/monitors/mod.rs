@@ -1,4 +1,4 @@
-//! The monitors: one file and one row in [`ALL`] each.
+//! The monitors: one file and one row in `ALL` each.
 //!
 //! A monitor observes one step at a time and keeps a bounded state. It returns a score from 0 (healthy) to 1 (worst)
 //! and, above zero, the evidence. To add one, add a file and a row; command line, documentation and weights are derived

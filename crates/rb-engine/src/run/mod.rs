@@ -5,6 +5,57 @@
 //! and allowances until `Run::record`, after the model has answered. A failed call is not recorded, and the next
 //! `Run::before_model` offers the same guidance again.
 
+//! # Driving a run
+//!
+//! `Run` is a state machine without IO. It owns the difficulty score, the state, the monitors with their history, the
+//! cooldowns and allowances, and the wording of guidance. The host performs all IO and reads the clock:
+//!
+//! | stage | the host must |
+//! |---|---|
+//! | `Run::before_model` | pass every step since the last model call, once and in order |
+//! | retrieval | answer `PreCall::queries`, usually none; a failed query is `TierResult::Failed` |
+//! | `Run::plan` | pass the answers and the id of the model it is about to call |
+//! | model call | stop at `Plan::stop`, else call `Plan::route` with `Plan::fragment` in the request |
+//! | `Run::record` | call it only after a reply; if the guidance was not sent, pass `Plan::without_guidance` |
+//! | `Run::finish` | call it at the end of the run |
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use rb_engine::config::Engine;
+//! use rb_engine::guidance::{Query, Retrieved};
+//! use rb_engine::run::Run;
+//! use rb_engine::run::record::Reply;
+//! use rb_engine::step::{Input, Step};
+//!
+//! fn retrieve(_queries: &[Query]) -> Retrieved {
+//!     Retrieved::NONE // The host searches its library here.
+//! }
+//! fn call_model(_guidance: Option<&str>) -> Option<Reply> {
+//!     Some(Reply::default()) // `None` if the call failed.
+//! }
+//!
+//! let mut run = Run::new(Arc::new(Engine::default()), "Fix the failing test.");
+//! let mut new_steps = Vec::new();
+//! for _ in 0..5 {
+//!     let pre_call = run.before_model(&new_steps);
+//!     let retrieved = retrieve(&pre_call.queries);
+//!     let plan = run.plan(pre_call, retrieved, "claude-sonnet-4");
+//!     if plan.stop.is_some() {
+//!         break;
+//!     }
+//!     new_steps.clear();
+//!     if let Some(reply) = call_model(plan.fragment.as_ref().map(|fragment| fragment.as_str())) {
+//!         run.record(plan, reply);
+//!         new_steps.push(Step::thought("Again.").with_action("bash", Input::Text("pytest")));
+//!     }
+//! }
+//! assert_eq!(run.finish().steps, 4);
+//! ```
+//!
+//! **Replay.** The same settings and embedder, and the same steps, answers, model ids and replies in the same order, give
+//! the same scores, decisions and texts on any machine. To rebuild a run, replay them. No other state has to be stored.
+
 mod monitor_set;
 /// Log entry of a model call, and the totals of a run.
 pub mod record;

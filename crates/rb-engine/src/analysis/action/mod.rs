@@ -5,7 +5,7 @@
 //! everything is inside a single `bash` tool.
 //!
 //! A compound command has several parts. The kind of the action is that of its most consequential part
-//! ([`Kind::BY_PRIORITY`]). The flags cover the other parts, so `sed -i … && pytest` is an edit that also tests.
+//! (`Kind::BY_PRIORITY`). The flags cover the other parts, so `sed -i … && pytest` is an edit that also tests.
 //!
 //! **Limits.** Every list has at most sixteen entries and every text a maximum length. The time is linear in the size
 //! of the step.
