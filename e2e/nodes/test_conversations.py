@@ -100,7 +100,7 @@ def test_conversation_on_random_nodes_equals_one_node(way: str, postgres: Postgr
     request, path, headers = WAYS[way]
     one, many = Provider(), Provider()
     patient = tmp_path / "patient.toml"
-    patient.write_text("[gateway]\ndecided_within_ms = 20000\n")  # the test machine may be slow
+    patient.write_text("[gateway]\ndecision_timeout_ms = 20000\n")  # the test machine may be slow
 
     def node(url: str, name: str, provider: Provider) -> Node:
         upstream = f"http://127.0.0.1:{provider.server_port}"

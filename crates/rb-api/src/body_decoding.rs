@@ -1,4 +1,4 @@
-//! Bodies that are long: packed on the way, and read where nobody waits.
+//! Long request bodies: decompression, and parsing outside the async threads.
 
 use std::io::Read as _;
 

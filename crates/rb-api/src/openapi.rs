@@ -1,7 +1,6 @@
-//! What the description of the routes says as a whole: title, areas, keys, and the replies that any route may give.
+//! OpenAPI document: title, areas, security, and the responses that are common to all routes.
 //!
-//! A route describes what is its own. What the doorkeeper, the body and the query may answer is the same everywhere
-//! and is added here, so that no route can forget it.
+//! A route describes its own responses. Those of the middleware and the extractors are added here.
 
 use utoipa::ToSchema as _;
 use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
@@ -15,7 +14,7 @@ use utoipa::openapi::{
 
 use rb_http::error::{Faults, Problem};
 
-/// The areas, in the order in which they are shown.
+/// Areas, in display order.
 const AREAS: [(&str, &str); 10] = [
     ("steering", "Asked before each model call: scores, guidance, patterns."),
     ("telemetry", "Runs as they are reported: begin, steps, end."),
@@ -33,7 +32,7 @@ const ABOUT: &str = "ReasonBlocks watches agents step by step and steers them. E
     without it. Fields that are not known are ignored; replies may get further fields. An error is \
     `{\"detail\": …}`; a 422 lists each fault with its place.";
 
-/// The description of the open routes and of those that need a key.
+/// Merges the documents of the routes with and without a key.
 pub(crate) fn whole(mut open: OpenApi, mut closed: OpenApi) -> OpenApi {
     operations(&mut open).for_each(|(_, operation)| add_reading(operation));
     operations(&mut closed).for_each(|(_, operation)| {
@@ -73,7 +72,7 @@ fn add_keys(components: &mut Components) {
     components.add_security_scheme("token", SecurityScheme::ApiKey(ApiKey::Query(token)));
 }
 
-/// All operations, each with a name made of its method and path.
+/// Iterates over all operations and assigns their ids from method and path.
 fn operations(api: &mut OpenApi) -> impl Iterator<Item = (String, &mut Operation)> {
     api.paths.paths.iter_mut().flat_map(|(path, item)| {
         let words = path.trim_start_matches("/v1").replace(['/', '-', '.'], "_");
@@ -94,7 +93,7 @@ fn methods(item: &mut PathItem) -> [(&'static str, &mut Option<Operation>); 5] {
     ]
 }
 
-/// What reading the address and the body may answer.
+/// Adds the responses of the extractors.
 fn add_reading(operation: &mut Operation) {
     let is_variable = |parameter: &RefOr<_>| matches!(parameter, RefOr::T(_));
     let parameters = operation.parameters.as_deref().unwrap_or_default();
@@ -115,7 +114,7 @@ fn add_reading(operation: &mut Operation) {
     }
 }
 
-/// What the doorkeeper may answer.
+/// Adds the responses of the middleware.
 fn add_doorkeeping(operation: &mut Operation) {
     add(operation, "401", problem("no key, or one that is not known or was revoked"));
     let mut busy = problem("too many requests with this key");
@@ -132,7 +131,7 @@ fn add_doorkeeping(operation: &mut Operation) {
     ]);
 }
 
-/// What the route says itself stands.
+/// Adds a response unless the route describes it itself.
 fn add(operation: &mut Operation, status: &str, response: Response) {
     let responses = &mut operation.responses.responses;
     responses.entry(status.to_owned()).or_insert(RefOr::T(response));

@@ -1,41 +1,41 @@
-//! Ids with slashes in addresses: `POST /findings/org/repo/search` is about the codebase `org/repo`.
+//! Ids with slashes in paths: `POST /findings/org/repo/search` addresses the codebase `org/repo`.
 //!
-//! Clients put ids into paths as they are, and routes match one segment. So before routing, the segments that belong
-//! to an id are joined by an encoded slash, which routes take as part of the segment and extractors decode again.
+//! Clients do not encode ids in paths, and a route parameter matches one segment. Before routing, the slashes within an
+//! id are percent-encoded; extractors decode them.
 
 use std::borrow::Cow;
 
 use axum::http::{Method, Request, Uri};
 
-/// A family of routes whose id may hold slashes: what stands before the id, and what may stand after it.
-struct Family {
-    before: &'static str,
+/// Routes with an id that may contain slashes.
+struct IdRoute {
+    prefix: &'static str,
     /// Last segments that are part of the route, by method.
-    after: &'static [(Method, &'static str)],
-    /// With these methods the last of several segments is an id of its own.
-    inner: &'static [Method],
+    suffixes: &'static [(Method, &'static str)],
+    /// Methods for which the last of several segments is a second id.
+    nested: &'static [Method],
 }
 
-const FAMILIES: [Family; 3] = [
-    Family {
-        before: "/findings/",
-        after: &[(Method::POST, "search"), (Method::POST, "invalidate")],
-        inner: &[Method::DELETE, Method::PATCH],
+const ROUTES: [IdRoute; 3] = [
+    IdRoute {
+        prefix: "/findings/",
+        suffixes: &[(Method::POST, "search"), (Method::POST, "invalidate")],
+        nested: &[Method::DELETE, Method::PATCH],
     },
-    Family {
-        before: "/monitor/runs/",
-        after: &[
+    IdRoute {
+        prefix: "/monitor/runs/",
+        suffixes: &[
             (Method::POST, "steps"),
             (Method::POST, "finish"),
             (Method::POST, "walk"),
             (Method::POST, "steer"),
         ],
-        inner: &[],
+        nested: &[],
     },
-    Family { before: "/monitor/experiments/", after: &[(Method::GET, "report")], inner: &[] },
+    IdRoute { prefix: "/monitor/experiments/", suffixes: &[(Method::GET, "report")], nested: &[] },
 ];
 
-/// The request with the slashes of ids encoded.
+/// Percent-encodes the slashes within ids.
 pub fn encode<B>(mut request: Request<B>) -> Request<B> {
     if let Cow::Owned(path) = encoded(request.method(), request.uri().path()) {
         let mut parts = request.uri().clone().into_parts();
@@ -43,7 +43,7 @@ pub fn encode<B>(mut request: Request<B>) -> Request<B> {
             Some(query) => format!("{path}?{query}"),
             None => path,
         };
-        // What was valid stays valid: only slashes were replaced, by unreserved characters.
+        // The path stays valid: only slashes were replaced.
         if let Ok(path) = path.parse() {
             parts.path_and_query = Some(path);
             if let Ok(uri) = Uri::from_parts(parts) {
@@ -59,11 +59,13 @@ fn encoded<'a>(method: &Method, path: &'a str) -> Cow<'a, str> {
         Some(rest) if rest.starts_with('/') => ("/v1", rest),
         Some(_) | None => ("", path),
     };
-    for family in &FAMILIES {
-        let Some(rest) = rest.strip_prefix(family.before) else { continue };
+    for route in &ROUTES {
+        let Some(rest) = rest.strip_prefix(route.prefix) else { continue };
         let (id, last) = match rest.rsplit_once('/') {
-            Some((id, last)) if family.after.contains(&(method.clone(), last)) => (id, Some(last)),
-            Some((id, last)) if family.inner.contains(method) => (id, Some(last)),
+            Some((id, last)) if route.suffixes.contains(&(method.clone(), last)) => {
+                (id, Some(last))
+            }
+            Some((id, last)) if route.nested.contains(method) => (id, Some(last)),
             Some(_) | None => (rest, None),
         };
         if !id.contains('/') {
@@ -71,7 +73,7 @@ fn encoded<'a>(method: &Method, path: &'a str) -> Cow<'a, str> {
         }
         let id = id.replace('/', "%2F");
         let last = last.map(|last| format!("/{last}")).unwrap_or_default();
-        return Cow::Owned(format!("{version}{}{id}{last}", family.before));
+        return Cow::Owned(format!("{version}{}{id}{last}", route.prefix));
     }
     Cow::Borrowed(path)
 }

@@ -1,5 +1,5 @@
-//! What runs, keys and days may use, in tokens and dollars, kept across restarts. From a share of a limit on the agent
-//! is asked to wrap up; at the limit nothing more is sent.
+//! Budgets in tokens and dollars by run, by key and day, and by day. At the soft limit the agent is asked to wrap up; at
+//! the hard limit requests are rejected. Usage survives a restart.
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
@@ -14,7 +14,7 @@ use crate::ConfigError;
 use rb_runtime::clock::{day_of, format_day, now_ms};
 use rb_runtime::write_queue::WriteQueue;
 
-/// Hard limits; what is left out is not limited.
+/// Hard limits; `None` is unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BudgetConfig {
@@ -30,7 +30,7 @@ pub struct BudgetConfig {
     pub day_tokens: Option<u64>,
     /// Dollars that all keys together may use in a day (UTC).
     pub day_usd: Option<f64>,
-    /// From this share of any limit on, the agent is asked to wrap up.
+    /// Share of a limit at which the agent is asked to wrap up.
     pub soft_share: f64,
 }
 
@@ -49,7 +49,7 @@ impl Default for BudgetConfig {
 }
 
 impl BudgetConfig {
-    /// Refuses limits that could not work.
+    /// Validates the limits.
     pub(crate) fn check(self) -> Result<Self, ConfigError> {
         let wrong = |name, value: String, wanted| Err(ConfigError { name, value, wanted });
         if !(self.soft_share > 0.0 && self.soft_share <= 1.0) {
@@ -80,7 +80,7 @@ impl BudgetConfig {
     }
 }
 
-/// Tokens and what they cost.
+/// Tokens and their cost.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct Spend {
     pub(crate) tokens: u64,
@@ -95,7 +95,7 @@ impl AddAssign for Spend {
 }
 
 impl Spend {
-    /// As it is stored: dollars, then tokens.
+    /// Stored form: dollars, then tokens.
     fn write(self) -> String {
         format!("{} {}", self.usd, self.tokens)
     }
@@ -108,22 +108,22 @@ impl Spend {
     }
 }
 
-/// How a request stands to the budgets.
+/// Budgets of a request.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Standing {
-    Within,
-    /// A soft limit is reached; the words for the agent.
-    Near(String),
-    /// A hard limit is reached; why the request is not sent.
-    Over(String),
+pub(crate) enum BudgetStatus {
+    Ok,
+    /// A soft limit is reached; text for the agent.
+    SoftLimit(String),
+    /// A hard limit is reached; reason of the rejection.
+    HardLimit(String),
 }
 
-/// What was used, by run, and by key and day.
+/// Usage by run, and by key and day.
 pub(crate) struct Budgets {
     config: BudgetConfig,
     days: Mutex<Day>,
-    runs: Mutex<HashMap<RunKey, Purse>>,
-    runs_max: usize,
+    runs: Mutex<HashMap<RunKey, Account>>,
+    max_runs: usize,
     store: Arc<dyn Store>,
     queue: WriteQueue,
 }
@@ -131,17 +131,17 @@ pub(crate) struct Budgets {
 #[derive(Default)]
 struct Day {
     day: i64,
-    purses: HashMap<String, Purse>,
+    accounts: HashMap<String, Account>,
 }
 
-/// What was used before this process began, once the store has said so, and since.
+/// Usage before the start of this process, once it is read from the store, and since.
 #[derive(Debug, Clone, Copy, Default)]
-struct Purse {
+struct Account {
     before: Option<Spend>,
     since: Spend,
 }
 
-impl Purse {
+impl Account {
     fn total(&self) -> Spend {
         let mut total = self.before.unwrap_or_default();
         total += self.since;
@@ -149,57 +149,62 @@ impl Purse {
     }
 }
 
-/// All keys together have no name.
-const ALL: &str = "";
+/// Name of the account of all keys together.
+const ALL_KEYS: &str = "";
 
 impl Budgets {
     pub(crate) fn new(
         config: BudgetConfig,
-        runs_max: usize,
+        max_runs: usize,
         store: Arc<dyn Store>,
         queue: WriteQueue,
     ) -> Self {
-        Self { config, days: Mutex::default(), runs: Mutex::default(), runs_max, store, queue }
+        Self { config, days: Mutex::default(), runs: Mutex::default(), max_runs, store, queue }
     }
 
-    /// How a request stands. `asides` is what the run used beside its steps.
-    pub(crate) async fn standing(&self, key: &str, run: &RunKey, asides: Spend) -> Standing {
+    /// Checks the budgets of a request. `auxiliary_spend` is the usage of the run apart from its steps.
+    pub(crate) async fn standing(
+        &self,
+        key: &str,
+        run: &RunKey,
+        auxiliary_spend: Spend,
+    ) -> BudgetStatus {
         let config = &self.config;
         let mut near = None;
         for (name, limits, whose) in [
             (None, (config.run_tokens, config.run_usd), "of this run"),
             (Some(key), (config.key_day_tokens, config.key_day_usd), "of this key for today"),
-            (Some(ALL), (config.day_tokens, config.day_usd), "of all keys for today"),
+            (Some(ALL_KEYS), (config.day_tokens, config.day_usd), "of all keys for today"),
         ] {
             if limits == (None, None) {
                 continue;
             }
             let spent = match name {
-                None => self.of_run(run, asides).await,
+                None => self.of_run(run, auxiliary_spend).await,
                 Some(name) => self.today(name).await,
             };
             match level(spent, limits, self.config.soft_share, whose) {
-                Standing::Over(why) => return Standing::Over(why),
-                Standing::Near(text) => drop(near.get_or_insert(text)),
-                Standing::Within => {}
+                BudgetStatus::HardLimit(why) => return BudgetStatus::HardLimit(why),
+                BudgetStatus::SoftLimit(text) => drop(near.get_or_insert(text)),
+                BudgetStatus::Ok => {}
             }
         }
-        near.map_or(Standing::Within, Standing::Near)
+        near.map_or(BudgetStatus::Ok, BudgetStatus::SoftLimit)
     }
 
-    /// A call was made.
+    /// Records the usage of a call.
     pub(crate) fn spend(&self, key: &str, run: &RunKey, spent: Spend) {
         let config = &self.config;
         if config.run_tokens.is_some() || config.run_usd.is_some() {
             let mut runs = self.runs.lock();
-            if runs.len() >= self.runs_max && !runs.contains_key(run) {
-                runs.clear(); // the store still knows them
+            if runs.len() >= self.max_runs && !runs.contains_key(run) {
+                runs.clear(); // the store has them
             }
             runs.entry(run.clone()).or_default().since += spent;
         }
         for (name, is_limited) in [
             (key, config.key_day_tokens.is_some() || config.key_day_usd.is_some()),
-            (ALL, config.day_tokens.is_some() || config.day_usd.is_some()),
+            (ALL_KEYS, config.day_tokens.is_some() || config.day_usd.is_some()),
         ] {
             if is_limited {
                 self.spend_today(name, spent);
@@ -209,73 +214,75 @@ impl Budgets {
 
     fn spend_today(&self, name: &str, spent: Spend) {
         let mut days = self.days.lock();
-        days.turn_page(day_of(now_ms()));
+        days.roll_day(day_of(now_ms()));
         let day = days.day;
-        let purse = days.purses.entry(name.to_owned()).or_default();
-        purse.since += spent;
-        // Until the store has said what was used before, a sum would be too small and must not replace it.
-        if purse.before.is_some() {
-            let value = purse.total().write();
+        let account = days.accounts.entry(name.to_owned()).or_default();
+        account.since += spent;
+        // Before the stored usage is known, the sum would be too small.
+        if account.before.is_some() {
+            let value = account.total().write();
             self.queue.put(Change::PutSetting { name: setting(day, name), value });
         }
     }
 
-    /// What a key has used today; after a restart the store knows.
+    /// Usage of a key today, read from the store after a restart.
     async fn today(&self, name: &str) -> Spend {
         let day = day_of(now_ms());
         {
             let mut days = self.days.lock();
-            days.turn_page(day);
-            if let Some(purse) = days.purses.get(name).filter(|purse| purse.before.is_some()) {
-                return purse.total();
+            days.roll_day(day);
+            if let Some(account) =
+                days.accounts.get(name).filter(|account| account.before.is_some())
+            {
+                return account.total();
             }
         }
         let stored = self.store.setting(&setting(day, name)).await;
         let mut days = self.days.lock();
-        days.turn_page(day);
-        let purse = days.purses.entry(name.to_owned()).or_default();
-        if let (Ok(stored), None) = (stored, purse.before) {
-            purse.before = Some(stored.as_deref().map(Spend::read).unwrap_or_default());
+        days.roll_day(day);
+        let account = days.accounts.entry(name.to_owned()).or_default();
+        if let (Ok(stored), None) = (stored, account.before) {
+            account.before = Some(stored.as_deref().map(Spend::read).unwrap_or_default());
         }
-        purse.total()
+        account.total()
     }
 
-    /// What a run has used; after a restart its stored steps tell.
-    async fn of_run(&self, run: &RunKey, asides: Spend) -> Spend {
+    /// Usage of a run, read from its stored steps after a restart.
+    async fn of_run(&self, run: &RunKey, auxiliary_spend: Spend) -> Spend {
         let known = self.runs.lock().get(run).copied();
-        if let Some(purse) = known.filter(|purse| purse.before.is_some()) {
-            return purse.total();
+        if let Some(account) = known.filter(|account| account.before.is_some()) {
+            return account.total();
         }
         let Ok(row) = self.store.run(&Scope::org(&run.org), &run.run_id).await else {
             return known.unwrap_or_default().total();
         };
-        let mut before = asides;
+        let mut before = auxiliary_spend;
         if let Some(row) = row {
             before += Spend { tokens: row.tokens.total, usd: row.cost_usd };
         }
         let mut runs = self.runs.lock();
-        let purse = runs.entry(run.clone()).or_default();
-        if purse.before.is_none() {
-            // What was used since is among the stored steps by now.
-            *purse = Purse { before: Some(before), since: Spend::default() };
+        let account = runs.entry(run.clone()).or_default();
+        if account.before.is_none() {
+            // The stored steps include the usage since.
+            *account = Account { before: Some(before), since: Spend::default() };
         }
-        purse.total()
+        account.total()
     }
 }
 
-/// How what was used stands to the limits of one purse, in tokens and in dollars.
+/// Compares the usage of an account with its limits.
 fn level(
     spent: Spend,
     limits: (Option<u64>, Option<f64>),
     soft_share: f64,
     whose: &str,
-) -> Standing {
+) -> BudgetStatus {
     let mut near = None;
     if let Some(limit) = limits.0 {
         let used = spent.tokens;
         if used >= limit {
             let why = format!("the token budget {whose} is used up: {used} of {limit}");
-            return Standing::Over(why);
+            return BudgetStatus::HardLimit(why);
         }
         #[expect(clippy::cast_precision_loss, reason = "a share needs no more than 52 bits")]
         let share = used as f64 / limit as f64;
@@ -290,7 +297,7 @@ fn level(
         let used = spent.usd;
         if used >= limit {
             let why = format!("the budget {whose} is used up: ${used:.2} of ${limit:.2}");
-            return Standing::Over(why);
+            return BudgetStatus::HardLimit(why);
         }
         if used >= limit * soft_share {
             let left = limit - used;
@@ -299,14 +306,14 @@ fn level(
             ));
         }
     }
-    near.map_or(Standing::Within, |used| Standing::Near(wrap_up(&used)))
+    near.map_or(BudgetStatus::Ok, |used| BudgetStatus::SoftLimit(wrap_up(&used)))
 }
 
 impl Day {
-    fn turn_page(&mut self, day: i64) {
+    fn roll_day(&mut self, day: i64) {
         if self.day != day {
             self.day = day;
-            self.purses.clear();
+            self.accounts.clear();
         }
     }
 }
@@ -344,11 +351,11 @@ mod tests {
         ];
         for (used, limits, said) in cases {
             match level(used, limits, 0.8, "of this run") {
-                Standing::Within => assert_eq!(said, "", "{used:?}"),
-                Standing::Near(text) => {
+                BudgetStatus::Ok => assert_eq!(said, "", "{used:?}"),
+                BudgetStatus::SoftLimit(text) => {
                     assert!(text.contains(said) && text.contains("wrap up"), "{used:?}: {text}");
                 }
-                Standing::Over(why) => assert_eq!(why, said, "{used:?}"),
+                BudgetStatus::HardLimit(why) => assert_eq!(why, said, "{used:?}"),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Which forms of guidance a model takes: the best first, less those that it was seen to refuse.
+//! Injection channels of a model, without those that its provider has rejected.
 
 use std::collections::HashSet;
 
@@ -6,10 +6,10 @@ use parking_lot::Mutex;
 use rb_wire::channel::Channel;
 use rb_wire::dialects::Dialect;
 
-/// Refusals remembered at once; beyond that everything is tried anew.
-const REMEMBERED_MAX: usize = 10_000;
+/// Maximum number of cached rejections; beyond this, all channels are tried again.
+const MAX_REFUSALS: usize = 10_000;
 
-/// What models were seen to refuse.
+/// Channels that providers have rejected, by upstream and model.
 #[derive(Default)]
 pub(crate) struct Channels {
     refused: Mutex<HashSet<(String, String, Channel)>>,
@@ -26,10 +26,10 @@ impl Channels {
         dialect.channels().iter().copied().filter(taken).collect()
     }
 
-    /// The provider refused a request with this channel and took it without.
+    /// Records that the provider rejected a request with this channel and accepted it without.
     pub(crate) fn refuse(&self, upstream: &str, model: &str, channel: Channel) {
         let mut refused = self.refused.lock();
-        if refused.len() >= REMEMBERED_MAX {
+        if refused.len() >= MAX_REFUSALS {
             refused.clear();
         }
         refused.insert((upstream.to_owned(), model.to_owned(), channel));

@@ -12,43 +12,48 @@ use crate::budget::BudgetConfig;
 use crate::mode::{Experiment, Mode};
 use crate::upstream::RawUpstream;
 
-/// The gateway's settings.
+/// Settings of the gateway.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct GatewayConfig {
     /// Base URL of each provider; also rejects unknown settings.
     #[serde(flatten)]
     pub base_urls: BaseUrls,
-    /// Further upstreams, under `/up/<name>`.
+    /// Further upstreams, at `/up/<name>`.
     pub upstreams: Vec<RawUpstream>,
-    /// What is done with runs that say nothing else.
+    /// Default mode.
     pub mode: Mode,
-    /// What is done with the runs of single keys, by key id.
+    /// Modes by key id.
     pub key_modes: BTreeMap<String, Mode>,
     /// Position of guidance in a request.
     #[serde(deserialize_with = "placement")]
     pub placement: Placement,
-    /// Splits runs into arms.
+    /// Experiment that assigns runs to arms.
     pub experiment: Option<Experiment>,
     /// Hard limits.
     pub budget: BudgetConfig,
-    /// The model for each state of a run, such as `SLOW = "claude-opus-4-8"`; off where nothing is named.
+    /// Model by run state, such as `SLOW = "claude-opus-4-8"`; empty disables routing.
     pub routing: BTreeMap<String, String>,
-    /// How often the model of a run may be changed.
+    /// Maximum number of model switches of a run.
     pub routing_switches_max: u32,
     /// Alias of the server's `standing_rules`.
     pub standing_rules: bool,
-    /// Longer requests are refused.
-    pub watched_bytes_max: usize,
-    /// Whoever reaches the gateway may use it without a key, whatever the API asks for: it was started for one child.
+    /// Maximum size of a request body, in bytes.
+    #[serde(alias = "watched_bytes_max")]
+    pub max_request_bytes: usize,
+    /// Requires no key, even if the API does; for a gateway of one child process.
     #[serde(skip)]
     pub is_keyless: bool,
-    /// An Anthropic stream that is silent for so long gets a ping. Clients show a warning after about twenty seconds.
+    /// Idle time of an Anthropic stream after which a ping is sent. Clients warn after about 20 seconds.
     #[serde(skip)]
-    pub silence_max: Duration,
-    /// What was not found out about a request within so many milliseconds is left out, and the request goes on its way.
-    #[serde(rename = "decided_within_ms", deserialize_with = "millis")]
-    pub decided_within: Duration,
+    pub ping_interval: Duration,
+    /// Maximum time to decide on a request; afterwards it is forwarded unmodified.
+    #[serde(
+        rename = "decision_timeout_ms",
+        alias = "decided_within_ms",
+        deserialize_with = "millis"
+    )]
+    pub decision_timeout: Duration,
 }
 
 impl Default for GatewayConfig {
@@ -64,10 +69,10 @@ impl Default for GatewayConfig {
             routing: BTreeMap::new(),
             routing_switches_max: 4,
             standing_rules: false,
-            watched_bytes_max: 64 << 20,
+            max_request_bytes: 64 << 20,
             is_keyless: false,
-            silence_max: Duration::from_secs(15),
-            decided_within: Duration::from_millis(50),
+            ping_interval: Duration::from_secs(15),
+            decision_timeout: Duration::from_millis(50),
         }
     }
 }
@@ -81,4 +86,22 @@ fn placement<'de, D: serde::Deserializer<'de>>(given: D) -> Result<Placement, D:
 
 fn millis<'de, D: serde::Deserializer<'de>>(given: D) -> Result<Duration, D::Error> {
     u64::deserialize(given).map(Duration::from_millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn former_names_of_settings_are_accepted() {
+        let cases = [
+            r#"{"decision_timeout_ms": 7, "max_request_bytes": 9}"#,
+            r#"{"decided_within_ms": 7, "watched_bytes_max": 9}"#,
+        ];
+        for text in cases {
+            let config: GatewayConfig = serde_json::from_str(text).unwrap();
+            assert_eq!(config.decision_timeout, Duration::from_millis(7), "{text}");
+            assert_eq!(config.max_request_bytes, 9, "{text}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! A watched request on its way: what the provider made of it, and what it answered.
+//! One request between its inspection and the end of its response.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,8 +12,8 @@ use rb_wire::model::TokenUsage;
 use rb_wire::response::Response;
 use serde_json::Value;
 
+use crate::ANONYMOUS_PREFIX;
 use crate::Gateway;
-use crate::NAMELESS;
 use crate::budget::Spend;
 use crate::cache_guard::{Cause, Request};
 use crate::conversation::store::answer_head;
@@ -22,10 +22,10 @@ use rb_runtime::auth::Caller;
 use rb_runtime::clock::now_ms;
 use rb_runtime::runs::Decided;
 
-/// Of the final answer, so many characters are kept.
-const ANSWER_CHARS_MAX: usize = 4_000;
+/// Maximum length of a stored response text.
+const MAX_RESPONSE_CHARS: usize = 4_000;
 
-/// A request as it came.
+/// Incoming request.
 #[derive(Clone, Copy)]
 pub(crate) struct Incoming<'a> {
     pub(crate) caller: &'a Caller,
@@ -41,70 +41,68 @@ pub(crate) struct Incoming<'a> {
 /// Maximum time for which the assessment of a final answer waits for the store.
 const CLOSING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What was done to a request.
+/// Changes to a request.
 #[derive(Default)]
-pub(crate) struct Change {
-    /// What goes out, where it is not what came.
+pub(crate) struct RequestEdit {
+    /// Body to send instead of the client's.
     pub(crate) body: Option<Bytes>,
     /// Path and query to send, if they differ from the received ones: some dialects have the model there.
     pub(crate) target: Option<String>,
-    /// The new fragment and its place.
-    pub(crate) planted: Option<Injection>,
-    /// New guidance stands in the request, in any placement.
+    /// New guidance at the tail of the messages.
+    pub(crate) injection: Option<Injection>,
+    /// The request contains new guidance, in any placement.
     pub(crate) is_steered: bool,
 }
 
-/// A request on its way.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent facts about one request, each asked for by name"
-)]
-pub(crate) struct Watched {
-    /// What goes out, where it is not what came.
+/// Request that was inspected and forwarded.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about one request")]
+pub(crate) struct Exchange {
+    /// Body to send instead of the client's.
     pub(crate) body: Option<Bytes>,
     /// Path and query to send, if they differ from the received ones.
     target: Option<String>,
-    /// The caller's name, for budgets.
+    /// Name of the caller, for budgets.
     key: Arc<str>,
-    /// The model that was asked for, and the one that takes the call.
+    /// Model of the client's request.
     asked: String,
+    /// Model the request is sent to.
     model: String,
     upstream: String,
     /// Step with its guidance, which counts as shown once the provider accepts the request.
     decided: Decided,
-    /// It stands beside the conversation: it costs, and is no step.
-    is_aside: bool,
-    planted: Option<Injection>,
+    /// The request is not part of the conversation: it costs, and has no step.
+    is_auxiliary: bool,
+    injection: Option<Injection>,
     is_steered: bool,
     is_continued: bool,
-    /// The provider keeps the answer, and the next request may go on from it without bringing it.
-    is_kept: bool,
-    begun: Instant,
+    /// The provider stores the response, and the next request may refer to it.
+    is_stored_by_provider: bool,
+    started: Instant,
 }
 
-impl Watched {
-    /// A call of the agent.
+impl Exchange {
+    /// Creates the exchange of a model call.
     pub(crate) fn step(
         incoming: &Incoming<'_>,
         decided: Decided,
-        change: Change,
+        edit: RequestEdit,
         model: String,
         is_continued: bool,
     ) -> Self {
         Self {
-            body: change.body,
-            target: change.target,
+            body: edit.body,
+            target: edit.target,
             key: Arc::clone(&incoming.caller.name),
             asked: decided.row.model.clone(),
             model,
             upstream: incoming.upstream.to_owned(),
             decided,
-            is_aside: false,
-            planted: change.planted,
-            is_steered: change.is_steered,
+            is_auxiliary: false,
+            injection: edit.injection,
+            is_steered: edit.is_steered,
             is_continued,
-            is_kept: false,
-            begun: Instant::now(),
+            is_stored_by_provider: false,
+            started: Instant::now(),
         }
     }
 
@@ -115,13 +113,13 @@ impl Watched {
         Uri::from_parts(parts).ok()
     }
 
-    /// The same where the provider keeps the answer.
-    pub(crate) fn kept(self, is_kept: bool) -> Self {
-        Self { is_kept, ..self }
+    /// Sets whether the provider stores the response.
+    pub(crate) fn stored_by_provider(self, is_stored_by_provider: bool) -> Self {
+        Self { is_stored_by_provider, ..self }
     }
 
-    /// A request beside the conversation of a run.
-    pub(crate) fn aside(incoming: &Incoming<'_>, run: &RunKey, model: &str) -> Self {
+    /// Creates the exchange of an auxiliary request of a run.
+    pub(crate) fn auxiliary(incoming: &Incoming<'_>, run: &RunKey, model: &str) -> Self {
         let row = StepRow {
             run: run.clone(),
             at_ms: now_ms(),
@@ -129,13 +127,13 @@ impl Watched {
             ..StepRow::default()
         };
         let decided = Decided { row: Arc::new(row), ..Decided::default() };
-        let step = Self::step(incoming, decided, Change::default(), model.to_owned(), false);
-        Self { is_aside: true, ..step }
+        let step = Self::step(incoming, decided, RequestEdit::default(), model.to_owned(), false);
+        Self { is_auxiliary: true, ..step }
     }
 
     /// Name of the decision in the request's tracing span.
     pub(crate) fn decision(&self) -> &'static str {
-        match (self.is_aside, self.is_steered) {
+        match (self.is_auxiliary, self.is_steered) {
             (true, _) => "auxiliary",
             (false, true) => "steered",
             (false, false) => "observed",
@@ -146,53 +144,53 @@ impl Watched {
         &self.decided.row.run.run_id
     }
 
-    /// The provider refused the request as we changed it and took it as it came.
+    /// The provider rejected the edited request and accepted the original.
     pub(crate) async fn refused(&mut self, gateway: &Arc<Gateway>) {
         if self.model != self.asked {
-            // The model may be the reason: it is left alone before the channel is blamed.
+            // The changed model is the more likely reason, so the channel stays in use.
             if let Ok(conversation) = gateway.conversations.of(&self.decided.row.run).await {
-                conversation.lock().switching.refused();
+                conversation.lock().model_router.record_refusal();
             }
             self.model.clone_from(&self.asked);
-        } else if let Some(planted) = &self.planted {
-            gateway.channels.refuse(&self.upstream, &self.model, planted.channel);
+        } else if let Some(injection) = &self.injection {
+            gateway.channels.refuse(&self.upstream, &self.model, injection.channel);
         }
-        self.untold(gateway).await;
+        self.undo_guidance(gateway).await;
     }
 
-    /// What was planned for this call did not reach the model.
-    pub(crate) async fn untold(&mut self, gateway: &Arc<Gateway>) {
-        if self.is_aside {
+    /// Discards the guidance of this call: it did not reach the model.
+    pub(crate) async fn undo_guidance(&mut self, gateway: &Arc<Gateway>) {
+        if self.is_auxiliary {
             return;
         }
-        self.planted = None;
+        self.injection = None;
         self.is_steered = false;
         let messages = std::mem::take(&mut self.decided.messages);
         gateway.runtime.runs.discard_plan(&mut self.decided.row, messages).await;
         self.keep_row(gateway).await;
     }
 
-    /// The provider took the request: what was put into it stays there. Before the first byte of the answer reaches
-    /// the client, so that its next request finds it.
+    /// The provider accepted the request: its injection is repeated in later requests. Runs before the first byte of the
+    /// response reaches the client, so that the next request of the client finds the injection.
     pub(crate) async fn accepted(&mut self, gateway: &Arc<Gateway>) {
         if self.is_steered {
             gateway.runtime.runs.guidance_delivered(&self.decided);
         }
         let is_routing = !gateway.config.routing.is_empty();
-        if self.is_aside || (self.planted.is_none() && !is_routing) {
+        if self.is_auxiliary || (self.injection.is_none() && !is_routing) {
             return;
         }
         let run = &self.decided.row.run;
         let Ok(conversation) = gateway.conversations.of(run).await else { return };
         {
             let mut conversation = conversation.lock();
-            conversation.planted.extend(self.planted.clone());
-            conversation.switching.taken(&self.asked, &self.model);
+            conversation.injections.extend(self.injection.clone());
+            conversation.model_router.record_served(&self.asked, &self.model);
         }
         gateway.save(run, &conversation).await;
     }
 
-    /// The provider has answered, wholly or until the client went away.
+    /// Records the response, complete or until the client disconnected.
     pub(crate) async fn answered(
         mut self,
         gateway: Arc<Gateway>,
@@ -211,8 +209,8 @@ impl Watched {
         let usd = gateway.runtime.prices.cost_usd(&model, &tokens, self.decided.row.at_ms);
         let spent = Spend { tokens: tokens.total, usd };
         gateway.budgets.spend(&self.key, &self.decided.row.run, spent);
-        if self.is_aside {
-            self.note_aside(&gateway, spent).await;
+        if self.is_auxiliary {
+            self.note_auxiliary(&gateway, spent).await;
             return;
         }
         gateway.runtime.runs.charge(usd);
@@ -221,7 +219,7 @@ impl Watched {
         row.cost_usd += usd;
         row.model = model;
         self.note_answer(&answer, is_whole);
-        self.note_given(&gateway, &answer).await;
+        self.index_response(&gateway, &answer).await;
         self.note_cache(&gateway, &usage, &tokens, usd).await;
         self.keep_row(&gateway).await;
         if is_whole && is_final(&answer) {
@@ -257,13 +255,13 @@ impl Watched {
     }
 
     fn note_answer(&mut self, answer: &Response, is_whole: bool) {
-        let said: String = answer.thought.chars().take(ANSWER_CHARS_MAX).collect();
-        let asked: Vec<Value> =
+        let text: String = answer.thought.chars().take(MAX_RESPONSE_CHARS).collect();
+        let calls: Vec<Value> =
             answer.calls.iter().map(|call| Value::from(call.tool.as_str())).collect();
-        let latency_ms = self.begun.elapsed().as_secs_f64() * 1e3;
+        let latency_ms = self.started.elapsed().as_secs_f64() * 1e3;
         let metadata = &mut Arc::make_mut(&mut self.decided.row).metadata;
-        metadata.insert("answer".to_owned(), Value::from(said));
-        metadata.insert("tool_calls".to_owned(), Value::from(asked));
+        metadata.insert("answer".to_owned(), Value::from(text));
+        metadata.insert("tool_calls".to_owned(), Value::from(calls));
         metadata.insert("latency_ms".to_owned(), Value::from(latency_ms));
         metadata.remove("is_cut_off");
         if !is_whole || !answer.is_complete {
@@ -271,24 +269,24 @@ impl Watched {
         }
     }
 
-    /// Remembers an answer that the next request goes on from, with it or without.
-    async fn note_given(&self, gateway: &Arc<Gateway>, answer: &Response) {
+    /// Indexes the response, so that the next request of an anonymous run or of a provider-stored history finds its run.
+    async fn index_response(&self, gateway: &Arc<Gateway>, answer: &Response) {
         let (run, conversations) = (&self.decided.row.run, &gateway.conversations);
-        let is_nameless = run.run_id.starts_with(NAMELESS);
-        if !self.is_kept && !is_nameless {
+        let is_anonymous = run.run_id.starts_with(ANONYMOUS_PREFIX);
+        if !self.is_stored_by_provider && !is_anonymous {
             return;
         }
         let Ok(conversation) = conversations.of(run).await else { return };
         let is_saved = {
             let mut conversation = conversation.lock();
             let is_first = conversation.next_index <= 1;
-            if is_nameless
+            if is_anonymous
                 && let Some(mark) = conversations.note_answer(run, &self.asked, answer)
                 && is_first
             {
-                conversation.mark = mark; // later ones are seen in the next request
+                conversation.mark = mark; // later marks are read from the next request
             }
-            if self.is_kept {
+            if self.is_stored_by_provider {
                 conversation.answered(answer);
                 if !answer.id.is_empty() {
                     let before = answer_head(&conversation.answer);
@@ -296,15 +294,15 @@ impl Watched {
                     conversation.answer.clone_from(&answer.id);
                 }
             }
-            // A history holds several answers, and may be found by any of the last; only the first has none before it.
-            self.is_kept || is_first
+            // A history contains several responses and is found by any of the last ones, except after the first.
+            self.is_stored_by_provider || is_first
         };
         if is_saved {
             gateway.save(run, &conversation).await;
         }
     }
 
-    /// Stores the row, and keeps it for a call that is made again.
+    /// Stores the row, also for a retry of the call.
     async fn keep_row(&self, gateway: &Arc<Gateway>) {
         if let Ok(conversation) = gateway.conversations.of(&self.decided.row.run).await {
             let mut conversation = conversation.lock();
@@ -317,15 +315,15 @@ impl Watched {
         gateway.runtime.runs.amend(Arc::clone(&self.decided.row));
     }
 
-    async fn note_aside(&self, gateway: &Arc<Gateway>, spent: Spend) {
+    async fn note_auxiliary(&self, gateway: &Arc<Gateway>, spent: Spend) {
         let run = &self.decided.row.run;
         let Ok(conversation) = gateway.conversations.of(run).await else { return };
         let is_begun = {
             let mut conversation = conversation.lock();
-            conversation.asides += spent;
+            conversation.auxiliary_spend += spent;
             conversation.next_index > 0
         };
-        // A run of which no step is known yet is not stored for the sake of an aside.
+        // An auxiliary request alone does not create a run.
         if is_begun {
             gateway.save(run, &conversation).await;
         }
@@ -346,19 +344,19 @@ impl Watched {
         let Ok(conversation) = gateway.conversations.of(run).await else { return };
         let (cause, share) = {
             let mut conversation = conversation.lock();
-            conversation.switching.used(tokens, usd, now_ms());
+            conversation.model_router.record_usage(tokens, usd, now_ms());
             let request = Request { is_changed: self.is_steered, is_continued: self.is_continued };
-            (conversation.ledger.note(usage, request), conversation.ledger.read_share())
+            (conversation.cache_guard.note(usage, request), conversation.cache_guard.read_share())
         };
-        if cause == Some(Cause::Ours) {
+        if cause == Some(Cause::Gateway) {
             tracing::warn!(
                 run = run.run_id,
                 share,
-                "steering seems to cost this run its cache; it is steered no more"
+                "prompt cache missed after a change by the gateway; steering of this run stops"
             );
             gateway.runtime.metrics.cache_guards_tripped.inc();
         }
-        // The sums go with the next request; what stops the steering must not be forgotten.
+        // Without a miss, the sums are stored with the next request.
         if cause.is_some() {
             gateway.save(run, &conversation).await;
         }
@@ -370,7 +368,7 @@ fn is_final(answer: &Response) -> bool {
     answer.is_complete && answer.calls.is_empty() && !answer.thought.trim().is_empty()
 }
 
-/// A call that was made again costs again.
+/// Adds the usage of a call, or of its retry, to the row.
 fn add(sum: &mut Tokens, more: &Tokens) {
     sum.total = sum.total.saturating_add(more.total);
     sum.input = sum.input.saturating_add(more.input);

@@ -1,4 +1,4 @@
-//! Which headers pass: all but those that belong to one connection, and our own.
+//! Headers between client and provider: end-to-end headers pass, hop-by-hop headers and the gateway's own do not.
 
 use axum::http::header::{
     ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TE, TRAILER, TRANSFER_ENCODING,
@@ -6,39 +6,39 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Our own headers begin with this; none of them leaves the house.
-const OURS: &str = "x-reasonblocks-";
+/// Prefix of the gateway's own headers, which are never forwarded.
+const OWN_PREFIX: &str = "x-reasonblocks-";
 
-/// Carries our key, since `Authorization` is the provider's.
+/// Header of the gateway's key, since `Authorization` is the provider's.
 pub const KEY: &str = "x-reasonblocks-key";
-/// Chooses what is done with one request.
+/// Header that selects the mode of a request.
 pub(crate) const MODE: &str = "x-reasonblocks-mode";
 
 const HOP_BY_HOP: [HeaderName; 5] = [CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
 const HOP_BY_HOP_NAMED: [&str; 3] = ["keep-alive", "proxy-authenticate", "proxy-authorization"];
 
-/// The client's headers, as the upstream gets them. Its host and the length of the body are written anew.
+/// Returns the headers to forward. Host and body length are set by the HTTP client.
 pub(crate) fn to_upstream(headers: &HeaderMap) -> HeaderMap {
     let mut passed = end_to_end(headers);
     for name in [HOST, CONTENT_LENGTH, EXPECT] {
         passed.remove(name);
     }
     let ours: Vec<HeaderName> =
-        passed.keys().filter(|name| name.as_str().starts_with(OURS)).cloned().collect();
+        passed.keys().filter(|name| name.as_str().starts_with(OWN_PREFIX)).cloned().collect();
     for name in ours {
         passed.remove(name);
     }
     passed
 }
 
-/// The upstream's headers, as the client gets them.
+/// Returns the headers of the provider's response to forward.
 pub(crate) fn to_client(headers: &HeaderMap) -> HeaderMap {
     end_to_end(headers)
 }
 
 fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     let mut passed = headers.clone();
-    // What `Connection` lists belongs to the connection too.
+    // `Connection` lists further hop-by-hop headers.
     let listed = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
     for name in listed.flat_map(|value| value.split(',')) {
         passed.remove(name.trim());
@@ -52,7 +52,7 @@ fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     passed
 }
 
-/// Of the encodings that a client takes, those that the reader of answers takes too.
+/// Restricts the accepted encodings to those that the response parser decodes.
 pub(crate) fn keep_readable_encodings(headers: &mut HeaderMap) {
     let Some(given) = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()) else {
         return;

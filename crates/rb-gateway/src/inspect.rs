@@ -1,5 +1,5 @@
-//! One request of a conversation, watched: which run it belongs to, what is new in it, what is due, and the bytes that
-//! go out. Whatever fails here, the request goes out as it came.
+//! Inspection of a request: its run, its new steps, the decision, and the edited body. If anything fails or the timeout
+//! expires, the request is forwarded unmodified.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -21,83 +21,83 @@ use rb_wire::steps::PendingTurn;
 use tokio::time::Instant;
 use tracing::{Instrument as _, Span};
 
-use crate::budget::Standing;
-use crate::conversation::state::{Conversation, Place};
+use crate::budget::BudgetStatus;
+use crate::conversation::state::{Conversation, RequestKind};
 use crate::conversation::store::{Conversations, head, newest_mark};
-use crate::exchange::{Change as Made, Incoming, Watched};
+use crate::exchange::{Exchange, Incoming, RequestEdit};
 use crate::mode::Mode;
-use crate::{Gateway, NAMELESS, remembered};
+use crate::{ANONYMOUS_PREFIX, Gateway, stored};
 use rb_runtime::clock::now_ms;
 use rb_runtime::runs::{
     CallContext, Decided, Delivery, Durability, MAX_ATTEMPTS, RunError, RunSession,
 };
 
-/// A longer request may hold a history that takes long to read; it is read beside the request, which waits no longer.
-const READ_BESIDE_BYTES: usize = 256 << 10;
-/// Of each text of a step, so many characters are read and kept.
-const TEXT_CHARS_MAX: usize = 64_000;
+/// Larger requests are inspected in a separate task, so that a long parse cannot exceed the timeout.
+const MAX_INLINE_BYTES: usize = 256 << 10;
+/// Maximum length of a text of a step.
+const MAX_TEXT_CHARS: usize = 64_000;
 
-/// What becomes of a request.
+/// Result of the inspection.
 pub(crate) enum Verdict {
-    /// It goes out as it came, and nobody looks at the answer.
-    Unwatched,
-    /// It is not sent: a budget is used up.
-    Refused { status: u16, why: String },
-    /// It goes out, perhaps changed, and the answer is looked at.
-    Watched(Box<Watched>),
+    /// The request is forwarded unmodified, and its response is not parsed.
+    Passthrough,
+    /// The request is not sent: a budget is exhausted.
+    Rejected { status: u16, message: String },
+    /// The request is forwarded, possibly edited, and its response is parsed.
+    Inspected(Box<Exchange>),
 }
 
 impl Verdict {
     /// Name of the decision in the request's tracing span.
     fn name(&self) -> &'static str {
         match self {
-            Self::Unwatched => "unreadable",
-            Self::Refused { .. } => "refused",
-            Self::Watched(watched) => watched.decision(),
+            Self::Passthrough => "unreadable",
+            Self::Rejected { .. } => "refused",
+            Self::Inspected(exchange) => exchange.decision(),
         }
     }
 }
 
-/// Watches a request. What takes too long is left out, and a fault of ours is counted and goes no further.
-pub(crate) async fn watch(gateway: &Arc<Gateway>, incoming: Incoming<'_>) -> Verdict {
+/// Inspects a request. A failure is counted, and the request passes through.
+pub(crate) async fn inspect(gateway: &Arc<Gateway>, incoming: Incoming<'_>) -> Verdict {
     let span = Span::current();
     span.record("dialect", incoming.dialect.id());
     if incoming.mode == Mode::Off {
         span.record("decision", "off");
-        return Verdict::Unwatched;
+        return Verdict::Passthrough;
     }
-    let looked = if incoming.body.len() > READ_BESIDE_BYTES {
-        look_beside(gateway, incoming).await
+    let inspected = if incoming.body.len() > MAX_INLINE_BYTES {
+        inspect_spawned(gateway, incoming).await
     } else {
-        AssertUnwindSafe(look(gateway, incoming)).catch_unwind().await.ok()
+        AssertUnwindSafe(inspect_inline(gateway, incoming)).catch_unwind().await.ok()
     };
-    let decision = match &looked {
+    let decision = match &inspected {
         Some(Ok(verdict)) => verdict.name(),
         Some(Err(_)) | None => "failed_open",
     };
     span.record("decision", decision);
-    match looked {
+    match inspected {
         Some(Ok(verdict)) => {
-            if let Verdict::Watched(watched) = &verdict {
-                span.record("run_id", watched.run_id());
+            if let Verdict::Inspected(exchange) = &verdict {
+                span.record("run_id", exchange.run_id());
             }
             verdict
         }
         Some(Err(error)) => {
             tracing::debug!(%error, "request forwarded without inspection");
             gateway.runtime.metrics.failed_open.inc();
-            Verdict::Unwatched
+            Verdict::Passthrough
         }
         None => {
             gateway.runtime.metrics.failed_open.inc();
-            Verdict::Unwatched
+            Verdict::Passthrough
         }
     }
 }
 
 /// Inspects a long request in a separate task. After the timeout the request goes out unmodified; its steps are known
 /// when the next one arrives. `None` after a panic.
-async fn look_beside(
+async fn inspect_spawned(
     gateway: &Arc<Gateway>,
     incoming: Incoming<'_>,
 ) -> Option<Result<Verdict, RunError>> {
@@ -106,30 +106,36 @@ async fn look_beside(
     let (headers, body) = (incoming.headers.clone(), incoming.body.clone());
     let (dialect, mode) = (incoming.dialect, incoming.mode);
     let shared = Arc::clone(gateway);
-    let looking = async move {
+    let inspection = async move {
         let (upstream, target) = (upstream.as_str(), target.as_str());
         let (caller, headers, body) = (&caller, &headers, &body);
-        look(&shared, Incoming { caller, upstream, dialect, target, headers, body, mode }).await
+        inspect_inline(&shared, Incoming { caller, upstream, dialect, target, headers, body, mode })
+            .await
     };
-    let mut looking = tokio::spawn(looking.in_current_span());
-    if let Ok(looked) = tokio::time::timeout(gateway.config.decided_within, &mut looking).await {
-        return looked.ok();
+    let mut inspection = tokio::spawn(inspection.in_current_span());
+    if let Ok(inspected) =
+        tokio::time::timeout(gateway.config.decision_timeout, &mut inspection).await
+    {
+        return inspected.ok();
     }
     let gateway = Arc::clone(gateway);
     tokio::spawn(async move {
-        if let Ok(Ok(Verdict::Watched(mut watched))) = looking.await {
-            watched.untold(&gateway).await;
+        if let Ok(Ok(Verdict::Inspected(mut exchange))) = inspection.await {
+            exchange.undo_guidance(&gateway).await;
         }
     });
     Some(Err(RunError::TimedOut))
 }
 
 /// Inspects a request, again after each version conflict.
-async fn look(gateway: &Arc<Gateway>, incoming: Incoming<'_>) -> Result<Verdict, RunError> {
+async fn inspect_inline(
+    gateway: &Arc<Gateway>,
+    incoming: Incoming<'_>,
+) -> Result<Verdict, RunError> {
     let Ok(chat) = ParsedRequest::parse(incoming.dialect, incoming.target, incoming.body) else {
-        return Ok(Verdict::Unwatched); // the provider reports what is wrong with it
+        return Ok(Verdict::Passthrough); // the provider reports what is wrong with it
     };
-    let deadline = Instant::now() + gateway.config.decided_within;
+    let deadline = Instant::now() + gateway.config.decision_timeout;
     for conflicts in 0..MAX_ATTEMPTS {
         match decide(gateway, &incoming, &chat, deadline).await {
             Err(RunError::Conflict { .. }) => {}
@@ -154,37 +160,37 @@ async fn decide(
     deadline: Instant,
 ) -> Result<Verdict, RunError> {
     let (org, project) = incoming.caller.org_and_project(None, None);
-    let mut named = within(deadline, gateway.run_of(&org, incoming, chat)).await?;
-    let (mut session, mut conversation) = within(deadline, open(gateway, &named.run)).await??;
+    let mut identity = within(deadline, gateway.run_of(&org, incoming, chat)).await?;
+    let (mut session, mut conversation) = within(deadline, open(gateway, &identity.run)).await??;
     if chat.is_server_side_history() || chat.has_item_references() {
-        let told = gateway.conversations.told_answer(&named.run, &conversation);
-        within(deadline, told).await?;
+        let response = gateway.conversations.wait_for_response(&identity.run, &conversation);
+        within(deadline, response).await?;
     }
-    let mut place = conversation.lock().place(chat, named.is_of_harness);
-    if place == Place::Other {
-        named = named.child(chat);
-        (session, conversation) = within(deadline, open(gateway, &named.run)).await??;
-        place = conversation.lock().place(chat, named.is_of_harness);
+    let mut kind = conversation.lock().kind_of(chat, identity.is_session_scoped);
+    if kind == RequestKind::Subagent {
+        identity = identity.subagent(chat);
+        (session, conversation) = within(deadline, open(gateway, &identity.run)).await??;
+        kind = conversation.lock().kind_of(chat, identity.is_session_scoped);
     }
-    let run = &named.run;
-    let incoming = &Incoming { mode: gateway.mode_in_arm(incoming.mode, run), ..*incoming };
-    let asides = conversation.lock().asides;
-    let standing = gateway.budgets.standing(&incoming.caller.name, run, asides);
-    let budget_warning = match within(deadline, standing).await? {
-        Standing::Over(why) => return Ok(Verdict::Refused { status: 429, why }),
-        Standing::Near(text) => Some(text),
-        Standing::Within => None,
+    let run = &identity.run;
+    let incoming = &Incoming { mode: gateway.experiment_mode(incoming.mode, run), ..*incoming };
+    let auxiliary_spend = conversation.lock().auxiliary_spend;
+    let status = gateway.budgets.standing(&incoming.caller.name, run, auxiliary_spend);
+    let budget_warning = match within(deadline, status).await? {
+        BudgetStatus::HardLimit(message) => return Ok(Verdict::Rejected { status: 429, message }),
+        BudgetStatus::SoftLimit(text) => Some(text),
+        BudgetStatus::Ok => None,
     };
-    let continuity = match place {
-        Place::Within(continuity) => continuity,
-        Place::Instead => Continuity::Compacted,
-        Place::Aside | Place::Other => {
-            let watched = Watched::aside(incoming, run, &chat.model());
-            return Ok(Verdict::Watched(Box::new(watched)));
+    let continuity = match kind {
+        RequestKind::Main(continuity) => continuity,
+        RequestKind::ReplacesAuxiliary => Continuity::Compacted,
+        RequestKind::Auxiliary | RequestKind::Subagent => {
+            let exchange = Exchange::auxiliary(incoming, run, &chat.model());
+            return Ok(Verdict::Inspected(Box::new(exchange)));
         }
     };
     let model = chat.model();
-    let may_steer = incoming.mode == Mode::Steer && !conversation.lock().ledger.is_blown;
+    let may_steer = incoming.mode == Mode::Steer && !conversation.lock().cache_guard.tripped;
     let call = CallContext {
         model: &model,
         deadline: Some(deadline),
@@ -192,18 +198,18 @@ async fn decide(
         delivery: Delivery::Confirmed,
         budget_warning,
         may_steer,
-        description: &|| gateway.start_of(incoming, &named, &project, chat),
-        is_described_again: place == Place::Instead,
-        companion: &|| Some(remembered(run, &conversation.lock())),
+        description: &|| gateway.start_metadata(incoming, &identity, &project, chat),
+        is_described_again: kind == RequestKind::ReplacesAuxiliary,
+        companion: &|| Some(stored(run, &conversation.lock())),
     };
-    let here = Here { gateway, incoming, chat, conversation: &conversation, run };
-    let decided = here.advance(&mut session, &call, continuity).await?;
+    let inspection = Inspection { gateway, incoming, chat, conversation: &conversation, run };
+    let decided = inspection.advance(&mut session, &call, continuity).await?;
     if let Some(Stop::TokenBudget { used, limit }) = session.plan().and_then(|plan| plan.stop) {
         gateway.runtime.messages.put_back(decided.messages).await;
-        let why = format!("the token budget of this run is used up: {used} of {limit}");
-        return Ok(Verdict::Refused { status: 429, why });
+        let message = format!("the token budget of this run is used up: {used} of {limit}");
+        return Ok(Verdict::Rejected { status: 429, message });
     }
-    Ok(Verdict::Watched(Box::new(here.exchange(&session, may_steer, continuity, decided))))
+    Ok(Verdict::Inspected(Box::new(inspection.exchange(&session, may_steer, continuity, decided))))
 }
 
 /// Locks a run and reads its conversation. On a shared store the state is read before the conversation, so that the
@@ -237,7 +243,7 @@ impl Drop for Rollback<'_> {
 }
 
 /// One request with its conversation.
-struct Here<'a> {
+struct Inspection<'a> {
     gateway: &'a Arc<Gateway>,
     incoming: &'a Incoming<'a>,
     chat: &'a ParsedRequest<'a>,
@@ -245,7 +251,7 @@ struct Here<'a> {
     run: &'a RunKey,
 }
 
-impl Here<'_> {
+impl Inspection<'_> {
     /// Adds the new steps to the run and decides on the call. A request without new steps repeats the newest call, whose
     /// plan stays as it is.
     async fn advance(
@@ -292,7 +298,7 @@ impl Here<'_> {
         may_steer: bool,
         continuity: Continuity,
         decided: Decided,
-    ) -> Watched {
+    ) -> Exchange {
         let (gateway, incoming) = (self.gateway, self.incoming);
         let conversation = self.conversation.lock();
         let model = decided.row.model.as_str();
@@ -302,16 +308,16 @@ impl Here<'_> {
             Mode::Steer if !gateway.config.routing.is_empty() => {
                 let routed = plan.and_then(|plan| plan.route.as_deref());
                 let max = gateway.config.routing_switches_max;
-                let switching = &conversation.switching;
-                switching.choose(model, routed, max, &gateway.runtime.prices, now_ms()).to_owned()
+                let models = &conversation.model_router;
+                models.choose(model, routed, max, &gateway.runtime.prices, now_ms()).to_owned()
             }
             Mode::Steer | Mode::Observe | Mode::Off => model.to_owned(),
         };
         let route = (served != model).then_some(served.as_str());
-        let made = changed(incoming, gateway, self.chat, &conversation, text, route);
+        let edit = edit(incoming, gateway, self.chat, &conversation, text, route);
         let is_continued = matches!(continuity, Continuity::Continues { .. } | Continuity::Retry);
-        Watched::step(incoming, decided, made, served, is_continued)
-            .kept(self.chat.provider_stores_response())
+        Exchange::step(incoming, decided, edit, served, is_continued)
+            .stored_by_provider(self.chat.provider_stores_response())
     }
 
     /// Creates a row for each new step; before the first step, one for the first call.
@@ -319,16 +325,15 @@ impl Here<'_> {
         let mut conversation = self.conversation.lock();
         let mut carry = PendingTurn::default();
         let new = conversation.take(self.chat, continuity, &mut carry);
-        // What the provider keeps is found by its answers.
+        // A history stored by the provider is found by its response ids.
         if !self.chat.is_server_side_history() {
             let head = head(conversation.newest(), &self.chat.model());
             self.gateway.conversations.note_head(self.run, &conversation.head, &head);
             conversation.head = head;
-            // Other nodes know nothing else of our answers; alone, we do until we are started again.
-            let is_looked_for =
-                self.gateway.runtime.store.is_shared() || conversation.is_rewritten();
-            if is_looked_for
-                && self.run.run_id.starts_with(NAMELESS)
+            // Other nodes, and this one after a restart, find a rewritten history by its newest response.
+            let is_indexed = self.gateway.runtime.store.is_shared() || conversation.is_rewritten();
+            if is_indexed
+                && self.run.run_id.starts_with(ANONYMOUS_PREFIX)
                 && let Some(mark) = newest_mark(self.chat)
             {
                 conversation.mark = mark;
@@ -348,45 +353,45 @@ impl Here<'_> {
     }
 }
 
-/// The request with everything that belongs into it.
-fn changed(
+/// Applies earlier injections, new guidance and the routed model to a request.
+fn edit(
     incoming: &Incoming<'_>,
     gateway: &Gateway,
     chat: &ParsedRequest<'_>,
     conversation: &Conversation,
     text: Option<&str>,
     route: Option<&str>,
-) -> Made {
+) -> RequestEdit {
     let model = route.map_or_else(|| chat.model(), Into::into);
-    let mut splices = BodyEdits::new(chat.body);
-    let (mut planted, mut is_steered): (Option<Injection>, bool) = (None, false);
+    let mut edits = BodyEdits::new(chat.body);
+    let (mut injection, mut is_steered): (Option<Injection>, bool) = (None, false);
     match gateway.config.placement {
         Placement::Tail => {
             let channels = gateway.channels.of(incoming.upstream, &model, chat.dialect);
             let earlier = match incoming.mode {
-                Mode::Steer => conversation.planted.as_slice(),
+                Mode::Steer => conversation.injections.as_slice(),
                 Mode::Observe | Mode::Off => &[],
             };
             let tail = inject::inject_tail(chat, earlier, text, &channels);
             is_steered = tail.injection.is_some();
-            planted = tail.injection;
-            splices.extend(tail.edits);
+            injection = tail.injection;
+            edits.extend(tail.edits);
         }
         Placement::System => {
             if let Some(text) = text {
-                splices.extend(inject::inject_system(chat, text));
+                edits.extend(inject::inject_system(chat, text));
                 is_steered = true;
             }
         }
     }
     let mut target = incoming.target.to_owned();
     if let Some(route) = route {
-        splices.extend(inject::set_model(chat, route, &mut target));
+        edits.extend(inject::set_model(chat, route, &mut target));
     }
     let target = (target != incoming.target).then_some(target);
-    let is_changed = target.is_some() || !splices.is_empty();
-    let body = is_changed.then(|| Bytes::from(splices.apply()));
-    Made { body, target, planted, is_steered }
+    let is_changed = target.is_some() || !edits.is_empty();
+    let body = is_changed.then(|| Bytes::from(edits.apply()));
+    RequestEdit { body, target, injection, is_steered }
 }
 
 fn empty_row(run: &RunKey, step_index: u32) -> StepRow {
@@ -395,9 +400,9 @@ fn empty_row(run: &RunKey, step_index: u32) -> StepRow {
 
 fn row_of(run: &RunKey, step: &RunStep<'_>, step_index: u32) -> StepRow {
     let cut = |text: &str| {
-        // Nearly every text has fewer bytes than it may have characters, and need not be counted.
-        let is_short = text.len() <= TEXT_CHARS_MAX;
-        let end = if is_short { None } else { text.char_indices().nth(TEXT_CHARS_MAX) };
+        // Counts characters only if the text has more bytes than the maximum.
+        let is_short = text.len() <= MAX_TEXT_CHARS;
+        let end = if is_short { None } else { text.char_indices().nth(MAX_TEXT_CHARS) };
         end.map_or(text, |(end, _)| &text[..end]).to_owned()
     };
     let (action_input, input_is_structured) = match &step.input {

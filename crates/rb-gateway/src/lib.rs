@@ -1,8 +1,8 @@
-//! The gateway: any program that calls Anthropic or OpenAI is steered by changing its base URL.
+//! The gateway: a proxy in front of model providers that steers any program after one changed base URL.
 //!
-//! A request passes through three hands. `watch` finds out which run it belongs to and what is due; `forward` sends
-//! it, byte for byte but for what was put in; `passing` hands the answer back as it comes and reads along. If any of
-//! them fails, the request goes out as it came and the answer goes back as it came.
+//! `inspect` identifies the run of a request, adds its new steps and edits the body; `proxy` forwards it;
+//! `response_tap` forwards the response and parses a copy; `exchange` records it. If one of them fails, request and
+//! response pass unmodified.
 
 /// Base URLs of the providers.
 mod base_urls;
@@ -61,7 +61,7 @@ use channels::Channels;
 use conversation::state::Conversation;
 use conversation::store::Conversations;
 use exchange::Incoming;
-use proxy::Upward;
+use proxy::UpstreamClient;
 use rb_runtime::Runtime;
 use rb_runtime::clock::now_ms;
 use upstream::Upstreams;
@@ -75,24 +75,24 @@ pub struct ConfigError {
     pub wanted: &'static str,
 }
 
-/// What the gateway keeps between requests.
+/// State of the gateway.
 pub struct Gateway {
     runtime: Arc<Runtime>,
     config: GatewayConfig,
     upstreams: Upstreams,
-    upward: Upward,
+    upstream_client: UpstreamClient,
     channels: Channels,
     conversations: Conversations,
     budgets: Budgets,
-    /// Held for reading by whoever still has to write down an answer.
+    /// Locked for reading while a response is being recorded.
     writing: Arc<RwLock<()>>,
 }
 
-/// What was seen has this long to reach the store when the server ends.
-const SETTLES_WITHIN: Duration = Duration::from_secs(10);
+/// Maximum time to store pending changes at shutdown.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Gateway {
-    /// Checks the addresses and starts what works in the background.
+    /// Validates the configuration.
     pub fn new(
         config: GatewayConfig,
         runtime: Arc<Runtime>,
@@ -103,9 +103,9 @@ impl Gateway {
         let budget = config.budget.check()?;
         Ok(Self {
             upstreams: Upstreams::new(&config.base_urls, &config.upstreams)?,
-            upward: proxy::upward(),
+            upstream_client: proxy::upstream_client(),
             channels: Channels::default(),
-            conversations: Conversations::new(max_runs, Arc::clone(store), config.decided_within),
+            conversations: Conversations::new(max_runs, Arc::clone(store), config.decision_timeout),
             budgets: Budgets::new(budget, max_runs, Arc::clone(store), queue),
             writing: Arc::default(),
             config,
@@ -113,29 +113,34 @@ impl Gateway {
         })
     }
 
-    /// The run a request belongs to: the one it names, the one it goes on from, or a new one.
-    async fn run_of(&self, org: &str, incoming: &Incoming<'_>, chat: &ParsedRequest<'_>) -> Named {
+    /// Identifies the run of a request: the one it names, the one it continues, or a new one.
+    async fn run_of(
+        &self,
+        org: &str,
+        incoming: &Incoming<'_>,
+        chat: &ParsedRequest<'_>,
+    ) -> RunIdentity {
         let header = |name: &str| incoming.headers.get(name).and_then(|value| value.to_str().ok());
         let key = |run_id: String| RunKey { org: org.to_owned(), run_id };
         if let Some(name) = identity::run_name(header, Some(chat)) {
-            return Named {
+            return RunIdentity {
                 run: key(run_id(name.source, &name.id)),
                 parent: name.parent.map(|parent| run_id(name.source, &parent)).unwrap_or_default(),
-                is_of_harness: matches!(name.source, Source::ClaudeCode | Source::Session),
+                is_session_scoped: matches!(name.source, Source::ClaudeCode | Source::Session),
             };
         }
         let run = match self.conversations.find(org, chat).await {
             Some(run) => run,
-            None => key(format!("{NAMELESS}{}", uuid::Uuid::now_v7().simple())),
+            None => key(format!("{ANONYMOUS_PREFIX}{}", uuid::Uuid::now_v7().simple())),
         };
-        Named { run, parent: String::new(), is_of_harness: false }
+        RunIdentity { run, parent: String::new(), is_session_scoped: false }
     }
 
-    /// What a new run says about itself.
-    fn start_of(
+    /// Describes a new run.
+    fn start_metadata(
         &self,
         incoming: &Incoming<'_>,
-        Named { run, parent, .. }: &Named,
+        RunIdentity { run, parent, .. }: &RunIdentity,
         project: &str,
         chat: &ParsedRequest<'_>,
     ) -> RunStart {
@@ -164,7 +169,7 @@ impl Gateway {
             agent_name: agent_name(incoming.headers),
             task: chat
                 .task()
-                .map(|task| task.chars().take(TASK_CHARS_MAX).collect())
+                .map(|task| task.chars().take(MAX_TASK_CHARS).collect())
                 .unwrap_or_default(),
             model: chat.model().into_owned(),
             framework: "gateway".to_owned(),
@@ -175,14 +180,14 @@ impl Gateway {
         }
     }
 
-    /// In an experiment, a run of the vanilla arm is watched and never changed.
-    fn mode_in_arm(&self, mode: Mode, run: &RunKey) -> Mode {
-        let is_vanilla =
+    /// Downgrades steering to observing for runs of the control arm.
+    fn experiment_mode(&self, mode: Mode, run: &RunKey) -> Mode {
+        let is_control =
             self.config.experiment.as_ref().is_some_and(|experiment| experiment.arm(run) == "off");
-        if is_vanilla && mode == Mode::Steer { Mode::Observe } else { mode }
+        if is_control && mode == Mode::Steer { Mode::Observe } else { mode }
     }
 
-    /// What is done with a run: the request's own word, the key's mode, the default.
+    /// Returns the mode of a request: its header, else the key's mode, else the default.
     fn mode(&self, headers: &HeaderMap, key: &str) -> Mode {
         let asked = headers.get(headers::MODE).and_then(|value| value.to_str().ok());
         asked
@@ -191,27 +196,27 @@ impl Gateway {
             .unwrap_or(self.config.mode)
     }
 
-    /// Ready once everything that passed so far is stored. `false` if the store does not take it in time.
-    pub async fn settled(&self) -> bool {
-        let settling = async {
+    /// Waits until all pending changes are stored; `false` after a timeout.
+    pub async fn flush(&self) -> bool {
+        let flushing = async {
             drop(self.writing.write().await);
             self.runtime.write_queue.flush().await;
         };
-        tokio::time::timeout(SETTLES_WITHIN, settling).await.is_ok()
+        tokio::time::timeout(FLUSH_TIMEOUT, flushing).await.is_ok()
     }
 
     /// Stores a conversation with the newest decision of its run.
     async fn save(&self, run: &RunKey, conversation: &Mutex<Conversation>) {
-        let row = || remembered(run, &conversation.lock());
-        self.runtime.runs.save_companion(run, self.config.decided_within, row).await;
+        let row = || stored(run, &conversation.lock());
+        self.runtime.runs.save_companion(run, self.config.decision_timeout, row).await;
     }
 }
 
-/// What is remembered of a conversation, for the store.
-fn remembered(run: &RunKey, conversation: &Conversation) -> Change {
-    // One with a name is found by its name.
-    let is_nameless = run.run_id.starts_with(NAMELESS);
-    let known = |by: &String| if is_nameless { by.clone() } else { String::new() };
+/// Change that stores a conversation.
+fn stored(run: &RunKey, conversation: &Conversation) -> Change {
+    // A named run is found by its name.
+    let is_anonymous = run.run_id.starts_with(ANONYMOUS_PREFIX);
+    let known = |by: &String| if is_anonymous { by.clone() } else { String::new() };
     Change::PutConversation(Box::new(ConversationRow {
         run: run.clone(),
         head: known(&conversation.head),
@@ -222,31 +227,31 @@ fn remembered(run: &RunKey, conversation: &Conversation) -> Change {
     }))
 }
 
-/// A run as a request names it.
-struct Named {
+/// Run of a request.
+struct RunIdentity {
     run: RunKey,
-    /// The run that started it; empty where there is none.
+    /// Run that started this one, or empty.
     parent: String,
-    /// The name is that of a session, under which a harness sends more than the conversation of one agent.
-    is_of_harness: bool,
+    /// The name is a session id, under which a client sends more than one conversation.
+    is_session_scoped: bool,
 }
 
-impl Named {
-    /// The run of another agent in the same session, known by the beginning of its conversation.
-    fn child(&self, chat: &ParsedRequest<'_>) -> Self {
+impl RunIdentity {
+    /// Run of a subagent in the same session, identified by its first message.
+    fn subagent(&self, chat: &ParsedRequest<'_>) -> Self {
         let first = chat.messages.first().map(|message| message.hash).unwrap_or_default();
         let run_id = format!("{}/{first}", self.run.run_id);
         let run = RunKey { run_id, ..self.run.clone() };
-        Self { run, parent: self.run.run_id.clone(), is_of_harness: self.is_of_harness }
+        Self { run, parent: self.run.run_id.clone(), is_session_scoped: self.is_session_scoped }
     }
 }
 
-/// How the ids of runs begin that nobody gave a name.
-const NAMELESS: &str = "gw-";
+/// Prefix of generated run ids.
+const ANONYMOUS_PREFIX: &str = "gw-";
 
-const TASK_CHARS_MAX: usize = 4_000;
+const MAX_TASK_CHARS: usize = 4_000;
 
-/// The id of a run that a client names. Names of different origin do not meet.
+/// Run id for a name; the prefix keeps names of different origin apart.
 fn run_id(source: Source, id: &str) -> String {
     match source {
         Source::Header => id.to_owned(),
@@ -259,7 +264,7 @@ fn run_id(source: Source, id: &str) -> String {
     }
 }
 
-/// The client's name: the first word of its user agent, without the version.
+/// Name of the client: first word of its user agent, without the version.
 fn agent_name(headers: &HeaderMap) -> String {
     let agent = headers.get("user-agent").and_then(|value| value.to_str().ok()).unwrap_or_default();
     agent.split(['/', ' ']).next().unwrap_or_default().to_owned()
@@ -267,7 +272,7 @@ fn agent_name(headers: &HeaderMap) -> String {
 
 /// Routes of the gateway.
 pub fn routes<S>(gateway: Arc<Gateway>) -> Router<S> {
-    let further = Router::new().route("/up/{name}/{*path}", any(proxy::further));
+    let further = Router::new().route("/up/{name}/{*path}", any(proxy::named_upstream));
     let routes = PROVIDERS.iter().fold(further, |routes, provider| {
         let handler = move |State(gateway): State<Arc<Gateway>>, request: Request| {
             proxy::provider(gateway, provider, request)

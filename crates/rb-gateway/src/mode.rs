@@ -1,24 +1,24 @@
-//! What is done with a run: steered, only watched, or let through; and which arm of an experiment it is in.
+//! Modes of runs, and their arms in an experiment.
 
 use rb_store::RunKey;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// What the gateway does with a run.
+/// Mode of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Guidance goes into requests when it is due.
+    /// Injects guidance.
     #[default]
     Steer,
-    /// What would have been said is recorded, and nothing is changed.
+    /// Records decisions without changing requests.
     Observe,
-    /// Requests pass unread.
+    /// Forwards requests without parsing them.
     Off,
 }
 
 impl Mode {
-    /// The mode of that name, in any case.
+    /// Parses a name, ignoring case.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Steer, Self::Observe, Self::Off]
             .into_iter()
@@ -34,13 +34,13 @@ impl Mode {
     }
 }
 
-/// Runs are split into two arms: steered, and vanilla.
+/// Experiment with a steered arm and a control arm.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// The experiment's name in the report.
+    /// Name in the report.
     pub id: String,
-    /// The share of runs that is steered.
+    /// Share of runs that are steered.
     #[serde(default = "half")]
     pub on_fraction: f64,
 }
@@ -50,13 +50,12 @@ fn half() -> f64 {
 }
 
 impl Experiment {
-    /// The arm of a run: a coin that falls the same way for the same run, on any machine.
+    /// Returns the arm of a run, derived from a hash of its id: the same on every node.
     pub(crate) fn arm(&self, run: &RunKey) -> &'static str {
         let drawn = Sha256::digest(format!("{}:{}", self.id, run.run_id).as_bytes());
         let mut first = [0; 8];
         first.copy_from_slice(&drawn[..8]);
-        // 53 bits are all that a float between 0 and 1 has.
-        #[expect(clippy::cast_precision_loss, reason = "the lowest bits of a coin do not matter")]
+        #[expect(clippy::cast_precision_loss, reason = "the lowest bits do not matter")]
         let share = u64::from_be_bytes(first) as f64 / 2_f64.powi(64);
         if share < self.on_fraction { "on" } else { "off" }
     }

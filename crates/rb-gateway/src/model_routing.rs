@@ -1,42 +1,42 @@
-//! Which model takes a call where states name models. Every model has a cache of its own, so leaving one means reading
-//! the conversation anew at the full price: that is done only when it pays, and a few times a run at most.
+//! Model routing by run state. Each model has its own prompt cache, so a switch re-reads the conversation at the full
+//! price: a run switches only if that pays off, and a limited number of times.
 
 use rb_store::Tokens;
 use serde::{Deserialize, Serialize};
 
 use rb_runtime::prices::Prices;
 
-/// Providers keep what is not used for about so long.
-const WARM_MS: i64 = 5 * 60 * 1_000;
-/// A run is expected to make as many more calls as it has made, within these bounds.
-const CALLS_AHEAD: (u32, u32) = (1, 20);
+/// Approximate TTL of a provider's prompt cache.
+const CACHE_TTL_MS: i64 = 5 * 60 * 1_000;
+/// Bounds of the expected number of further calls, which is the number of calls so far.
+const EXPECTED_CALLS: (u32, u32) = (1, 20);
 
-/// What is known of the models of a conversation.
+/// Models of a conversation.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct Switching {
-    /// The model that took the newest call.
+pub(crate) struct ModelRouter {
+    /// Model of the newest call.
     serving: String,
-    /// The model that the client asked for then.
+    /// Model that the client requested for it.
     asked: String,
-    /// How often we changed the model.
+    /// Number of switches.
     switches: u32,
-    /// A provider would not have a request with the model changed.
+    /// The provider rejected a request with a changed model.
     is_refused: bool,
     calls: u32,
-    /// What the newest call read and wrote: the next one begins with it.
+    /// Tokens of the newest call, the prefix of the next one.
     prefix_tokens: u64,
     output_tokens: u64,
     usd: f64,
     at_ms: i64,
 }
 
-impl Switching {
-    /// The model for a call, given the one that is asked for and the one that the state of the run names.
+impl ModelRouter {
+    /// Chooses the model for a call from the requested one and the one routed by the state of the run.
     pub(crate) fn choose<'a>(
         &'a self,
         asked: &'a str,
         routed: Option<&'a str>,
-        switches_max: u32,
+        max_switches: u32,
         prices: &Prices,
         now_ms: i64,
     ) -> &'a str {
@@ -44,43 +44,50 @@ impl Switching {
             return asked;
         }
         let wanted = routed.unwrap_or(asked);
-        // Where the client changed the model itself, its cache is gone either way.
+        // If the client changed the model itself, its cache is cold either way.
         let current = if self.asked == asked { self.serving.as_str() } else { asked };
         if self.serving.is_empty() || wanted == current {
             return wanted;
         }
-        if self.switches < switches_max && self.pays(current, wanted, prices, now_ms) {
+        if self.switches < max_switches && self.is_worth_switching(current, wanted, prices, now_ms)
+        {
             wanted
         } else {
             current
         }
     }
 
-    /// Whether the calls that are to be expected are cheaper with another model, its cold cache included. A dearer model
-    /// is named for what it can do, which no price tells: it may cost, for the cold cache alone, as much as the run so far.
-    fn pays(&self, current: &str, wanted: &str, prices: &Prices, now_ms: i64) -> bool {
+    /// Returns `true` if the expected calls are cheaper with another model, including its cold cache. A more expensive
+    /// model is routed to for its quality: the cold cache may cost as much as the run so far.
+    fn is_worth_switching(
+        &self,
+        current: &str,
+        wanted: &str,
+        prices: &Prices,
+        now_ms: i64,
+    ) -> bool {
         let cost = |model: &str, cache_read: u64| {
             let (input, output) = (self.prefix_tokens, self.output_tokens);
             let total = input.saturating_add(output);
             let tokens = Tokens { total, input, output, cache_read, cache_write: 0 };
             prices.cost_usd(model, &tokens, now_ms)
         };
-        let is_warm = now_ms.saturating_sub(self.at_ms) < WARM_MS;
+        let is_warm = now_ms.saturating_sub(self.at_ms) < CACHE_TTL_MS;
         let stay_now = cost(current, if is_warm { self.prefix_tokens } else { 0 });
         let stay_later = cost(current, self.prefix_tokens);
         let (go_now, go_later) = (cost(wanted, 0), cost(wanted, self.prefix_tokens));
         if stay_later == 0.0 || go_later == 0.0 {
-            return true; // without prices there is nothing to compare
+            return true; // prices are unknown
         }
         if go_later >= stay_later {
             return !is_warm || go_now - go_later <= self.usd;
         }
-        let later = f64::from(self.calls.clamp(CALLS_AHEAD.0, CALLS_AHEAD.1) - 1);
+        let later = f64::from(self.calls.clamp(EXPECTED_CALLS.0, EXPECTED_CALLS.1) - 1);
         go_now + later * go_later <= stay_now + later * stay_later
     }
 
-    /// A provider has taken a request for this model.
-    pub(crate) fn taken(&mut self, asked: &str, model: &str) {
+    /// Records that the provider accepted a request for this model.
+    pub(crate) fn record_served(&mut self, asked: &str, model: &str) {
         let was = if self.asked == asked { self.serving.as_str() } else { asked };
         if !self.serving.is_empty() && was != model {
             self.switches = self.switches.saturating_add(1);
@@ -89,8 +96,8 @@ impl Switching {
         asked.clone_into(&mut self.asked);
     }
 
-    /// What a call used.
-    pub(crate) fn used(&mut self, tokens: &Tokens, usd: f64, now_ms: i64) {
+    /// Records the usage of a call.
+    pub(crate) fn record_usage(&mut self, tokens: &Tokens, usd: f64, now_ms: i64) {
         self.calls = self.calls.saturating_add(1);
         self.prefix_tokens = tokens.total;
         self.output_tokens = tokens.output;
@@ -98,8 +105,8 @@ impl Switching {
         self.at_ms = now_ms;
     }
 
-    /// A provider would not have a request with the model changed, and took it as it came.
-    pub(crate) fn refused(&mut self) {
+    /// Stops routing: the provider rejected a changed model and accepted the original.
+    pub(crate) fn record_refusal(&mut self) {
         self.is_refused = true;
     }
 }
@@ -122,14 +129,14 @@ mod tests {
         ]))
     }
 
-    /// A run on `middle` with so many calls, the newest of which had so many tokens.
-    fn run(calls: u32, prefix: u64, usd_each: f64) -> Switching {
-        let mut run = Switching::default();
+    /// Run on `middle` with a number of calls, and the tokens of the newest one.
+    fn run(calls: u32, prefix: u64, usd_each: f64) -> ModelRouter {
+        let mut run = ModelRouter::default();
         for _ in 0..calls {
-            run.taken("middle", "middle");
+            run.record_served("middle", "middle");
             let tokens =
                 Tokens { total: prefix, input: prefix - 200, output: 200, ..Tokens::default() };
-            run.used(&tokens, usd_each, 0);
+            run.record_usage(&tokens, usd_each, 0);
         }
         run
     }
@@ -160,12 +167,12 @@ mod tests {
 
     #[test]
     fn a_run_is_switched_so_often_and_no_more() {
-        let mut run = Switching::default();
+        let mut run = ModelRouter::default();
         let mut served = Vec::new();
         for call in 0..8 {
             let wanted = if call % 2 == 0 { "unpriced" } else { "other" };
             let model = run.choose("middle", Some(wanted), 3, &prices(), 0).to_owned();
-            run.taken("middle", &model);
+            run.record_served("middle", &model);
             served.push(model);
         }
         let (a, b) = ("unpriced", "other");
@@ -176,7 +183,7 @@ mod tests {
     fn the_clients_own_choice_is_no_switch_of_ours() {
         let mut run = run(12, 100_000, 0.05);
         assert_eq!(run.choose("big", None, 0, &prices(), 0), "big");
-        run.taken("big", "big");
+        run.record_served("big", "big");
         assert_eq!(run.switches, 0);
         assert_eq!(run.choose("big", Some("small"), 1, &prices(), 0), "small");
     }
@@ -184,7 +191,7 @@ mod tests {
     #[test]
     fn a_refused_model_is_not_tried_again() {
         let mut run = run(1, 1_000, 0.01);
-        run.refused();
+        run.record_refusal();
         assert_eq!(run.choose("middle", Some("unpriced"), 4, &prices(), 0), "middle");
     }
 }

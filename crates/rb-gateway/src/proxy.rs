@@ -1,5 +1,4 @@
-//! Sending a request on: byte for byte but for what was put in, and once more as it came where the provider refuses
-//! what we changed.
+//! Proxy handlers: forward a request with its edits, and the original if the provider rejects the edited one.
 
 use std::sync::Arc;
 
@@ -17,23 +16,23 @@ use rb_wire::providers::Provider;
 use rb_wire::response_reader::ResponseReader;
 
 use crate::Gateway;
-use crate::exchange::{Incoming, Watched};
+use crate::exchange::{Exchange, Incoming};
 use crate::headers;
-use crate::inspect::{Verdict, watch};
-use crate::response_tap::{Passing, Reader};
+use crate::inspect::{Verdict, inspect};
+use crate::response_tap::{Reader, TappedBody};
 use crate::upstream::Upstream;
 use rb_http::body;
 use rb_http::error::ApiError;
 use rb_runtime::auth::Caller;
 use rb_runtime::http_client::{self, HttpClient};
 
-/// A request as it goes up: bytes that were read, or a stream that nobody looked at.
-type Up = Either<Full<Bytes>, axum::body::Body>;
+/// Body of a forwarded request: buffered or streamed.
+type RequestBody = Either<Full<Bytes>, axum::body::Body>;
 
-/// The client for all upstreams.
-pub(crate) type Upward = HttpClient<Up>;
+/// HTTP client of all upstreams.
+pub(crate) type UpstreamClient = HttpClient<RequestBody>;
 
-pub(crate) fn upward() -> Upward {
+pub(crate) fn upstream_client() -> UpstreamClient {
     http_client::new()
 }
 
@@ -48,7 +47,7 @@ pub(crate) async fn provider(
     route(&gateway, provider.id, provider.path_prefix, request).await
 }
 
-pub(crate) async fn further(
+pub(crate) async fn named_upstream(
     State(gateway): State<Arc<Gateway>>,
     Path((name, _)): Path<(String, String)>,
     request: Request,
@@ -67,7 +66,7 @@ async fn route(gateway: &Arc<Gateway>, name: &str, before: &str, request: Reques
     let dialect = upstream.dialect_of(&path).filter(|_| request.method() == hyper::Method::POST);
     let caller = match caller(gateway, request.headers()).await {
         Ok(caller) => caller,
-        Err((status, why)) => return refusal(dialect, status, &why),
+        Err((status, message)) => return refusal(dialect, status, &message),
     };
     let Some(uri) = upstream.uri(&path, request.uri().query()) else {
         return ApiError::BadRequest("this path cannot be sent on".to_owned()).into_response();
@@ -75,12 +74,12 @@ async fn route(gateway: &Arc<Gateway>, name: &str, before: &str, request: Reques
     let (mut parts, body) = request.into_parts();
     parts.uri = uri;
     match dialect {
-        None => through(gateway, parts, body).await,
+        None => passthrough(gateway, parts, body).await,
         Some(dialect) => conversation(gateway, upstream, dialect, &caller, parts, body).await,
     }
 }
 
-/// Who is calling us. Their `Authorization` is the provider's, so our key stands in a header of its own.
+/// Authenticates the caller. `Authorization` belongs to the provider, so the gateway has its own header.
 async fn caller(gateway: &Arc<Gateway>, given: &HeaderMap) -> Result<Caller, (StatusCode, String)> {
     let key = given.get(headers::KEY).and_then(|value| value.to_str().ok());
     if gateway.config.is_keyless && key.is_none() {
@@ -88,24 +87,24 @@ async fn caller(gateway: &Arc<Gateway>, given: &HeaderMap) -> Result<Caller, (St
     }
     gateway.runtime.keys.caller(key, &*gateway.runtime.store).await.map_err(|error| {
         if matches!(ApiError::from(error), ApiError::Unauthorized(_)) {
-            let why = format!("a key of this gateway is needed: send it as `{}`", headers::KEY);
-            return (StatusCode::UNAUTHORIZED, why);
+            let message = format!("a key of this gateway is needed: send it as `{}`", headers::KEY);
+            return (StatusCode::UNAUTHORIZED, message);
         }
         (StatusCode::SERVICE_UNAVAILABLE, "keys cannot be checked at the moment".to_owned())
     })
 }
 
-/// A request that is no part of a conversation: passes unread, both ways.
-async fn through(gateway: &Arc<Gateway>, parts: Parts, body: axum::body::Body) -> Reply {
-    let mut up = hyper::Request::new(Either::Right(body));
-    *up.method_mut() = parts.method;
-    *up.uri_mut() = parts.uri;
-    *up.headers_mut() = headers::to_upstream(&parts.headers);
+/// Forwards a request that is not part of a conversation; neither body is parsed.
+async fn passthrough(gateway: &Arc<Gateway>, parts: Parts, body: axum::body::Body) -> Reply {
+    let mut forwarded = hyper::Request::new(Either::Right(body));
+    *forwarded.method_mut() = parts.method;
+    *forwarded.uri_mut() = parts.uri;
+    *forwarded.headers_mut() = headers::to_upstream(&parts.headers);
     if let Some(length) = parts.headers.get(CONTENT_LENGTH) {
-        up.headers_mut().insert(CONTENT_LENGTH, length.clone()); // it passes as it is, and not in chunks
+        forwarded.headers_mut().insert(CONTENT_LENGTH, length.clone()); // not chunked
     }
-    match gateway.upward.request(up).await {
-        Ok(answer) => down(answer, Passing::untouched),
+    match gateway.upstream_client.request(forwarded).await {
+        Ok(answer) => into_response(answer, TappedBody::untapped),
         Err(error) => unreachable_upstream(None, &error),
     }
 }
@@ -118,7 +117,7 @@ async fn conversation(
     parts: Parts,
     body: axum::body::Body,
 ) -> Reply {
-    let body = match body::read(body, gateway.config.watched_bytes_max).await {
+    let body = match body::read(body, gateway.config.max_request_bytes).await {
         Ok(body) => body,
         Err(error) => return error.into_response(),
     };
@@ -132,25 +131,25 @@ async fn conversation(
         body: &body,
         mode,
     };
-    let mut watched = match watch(gateway, incoming).await {
-        Verdict::Unwatched => None,
-        Verdict::Refused { status, why } => {
+    let mut exchange = match inspect(gateway, incoming).await {
+        Verdict::Passthrough => None,
+        Verdict::Rejected { status, message } => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
-            let mut reply = refusal(Some(dialect), status, &why);
-            // The SDKs would try a 429 again, and a budget does not refill that soon.
+            let mut reply = refusal(Some(dialect), status, &message);
+            // A retry would fail as well: the budget is not refilled that soon.
             let name = HeaderName::from_static("x-should-retry");
             reply.headers_mut().insert(name, HeaderValue::from_static("false"));
             return reply;
         }
-        Verdict::Watched(watched) => Some(watched),
+        Verdict::Inspected(exchange) => Some(exchange),
     };
-    let mut answer = match send(gateway, &parts, &body, &mut watched).await {
+    let mut answer = match send(gateway, &parts, &body, &mut exchange).await {
         Ok(answer) => answer,
         Err(error) => return unreachable_upstream(Some(dialect), &error),
     };
-    let Some(mut watched) = watched else { return down(answer, Passing::untouched) };
+    let Some(mut exchange) = exchange else { return into_response(answer, TappedBody::untapped) };
     if answer.status().is_success() {
-        watched.accepted(gateway).await;
+        exchange.accepted(gateway).await;
     }
     let reader = reader_of(&answer, dialect);
     let keep_alive = dialect.keep_alive().filter(|_| is_stream(answer.headers()));
@@ -158,57 +157,57 @@ async fn conversation(
         answer.headers_mut().remove(CONTENT_LENGTH); // a keep-alive event would make it wrong
     }
     let gateway = Arc::clone(gateway);
-    let keep_alive = keep_alive.map(|event| (event, gateway.config.silence_max));
-    down(answer, move |body| {
+    let keep_alive = keep_alive.map(|event| (event, gateway.config.ping_interval));
+    into_response(answer, move |body| {
         let done = move |answer, is_whole| {
             let writing = Arc::clone(&gateway.writing).try_read_owned();
             tokio::spawn(async move {
-                watched.answered(gateway, answer, is_whole).await;
+                exchange.answered(gateway, answer, is_whole).await;
                 drop(writing);
             });
         };
-        Passing::read(body, reader, Box::new(done), keep_alive)
+        TappedBody::tapped(body, reader, Box::new(done), keep_alive)
     })
 }
 
-/// Sends the request as it is to go out; if we changed it and the provider will not have it, as it came.
+/// Sends the edited request, and the original if the provider rejects the edited one.
 async fn send(
     gateway: &Arc<Gateway>,
     parts: &Parts,
     body: &Bytes,
-    watched: &mut Option<Box<Watched>>,
+    exchange: &mut Option<Box<Exchange>>,
 ) -> Result<Response<AnswerBody>, hyper_util::client::legacy::Error> {
     let mut passed = headers::to_upstream(&parts.headers);
-    if watched.is_some() {
+    if exchange.is_some() {
         headers::keep_readable_encodings(&mut passed);
     }
-    let Some(changed) = watched.as_ref().and_then(|watched| watched.body.clone()) else {
-        return gateway.upward.request(up(parts, passed, body.clone())).await;
+    let Some(changed) = exchange.as_ref().and_then(|exchange| exchange.body.clone()) else {
+        return gateway.upstream_client.request(build_request(parts, passed, body.clone())).await;
     };
-    let mut first = up(parts, passed.clone(), changed);
-    if let Some(uri) = watched.as_ref().and_then(|watched| watched.uri(&parts.uri)) {
+    let mut first = build_request(parts, passed.clone(), changed);
+    if let Some(uri) = exchange.as_ref().and_then(|exchange| exchange.uri(&parts.uri)) {
         *first.uri_mut() = uri;
     }
-    let answer = gateway.upward.request(first).await?;
-    if !may_be_ours(answer.status()) {
+    let answer = gateway.upstream_client.request(first).await?;
+    if !may_reject_our_edit(answer.status()) {
         return Ok(answer);
     }
-    let plain = gateway.upward.request(up(parts, passed, body.clone())).await?;
-    if !may_be_ours(plain.status())
-        && let Some(watched) = watched
+    let plain = gateway.upstream_client.request(build_request(parts, passed, body.clone())).await?;
+    if !may_reject_our_edit(plain.status())
+        && let Some(exchange) = exchange
     {
-        watched.refused(gateway).await;
+        exchange.refused(gateway).await;
     }
     Ok(plain)
 }
 
-/// The request may have been refused for what we changed in it: a role or a block that is not known there, a model that
-/// is not there or not for this key, a length.
-fn may_be_ours(status: StatusCode) -> bool {
+/// Returns `true` for a status that an edit may cause: an unknown role or block, a model that does not exist or that the
+/// key may not use, a length.
+fn may_reject_our_edit(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 403 | 404 | 413 | 422)
 }
 
-fn up(parts: &Parts, passed: HeaderMap, body: Bytes) -> hyper::Request<Up> {
+fn build_request(parts: &Parts, passed: HeaderMap, body: Bytes) -> hyper::Request<RequestBody> {
     let mut request = hyper::Request::new(Either::Left(Full::new(body)));
     *request.method_mut() = parts.method.clone();
     *request.uri_mut() = parts.uri.clone();
@@ -216,8 +215,11 @@ fn up(parts: &Parts, passed: HeaderMap, body: Bytes) -> hyper::Request<Up> {
     request
 }
 
-/// An answer with the body as it passes.
-fn down(answer: Response<AnswerBody>, pass: impl FnOnce(AnswerBody) -> Passing) -> Reply {
+/// Builds the client's response from the provider's.
+fn into_response(
+    answer: Response<AnswerBody>,
+    pass: impl FnOnce(AnswerBody) -> TappedBody,
+) -> Reply {
     let (parts, body) = answer.into_parts();
     let mut reply = Response::new(axum::body::Body::new(pass(body)));
     *reply.status_mut() = parts.status;
@@ -240,12 +242,12 @@ fn is_stream(given: &HeaderMap) -> bool {
     kind.starts_with("text/event-stream")
 }
 
-/// An error of ours, in the provider's shape where there is one.
-fn refusal(dialect: Option<&'static dyn Dialect>, status: StatusCode, why: &str) -> Reply {
-    let why = format!("ReasonBlocks gateway: {why}");
+/// Builds an error response of the gateway, in the provider's format if the dialect is known.
+fn refusal(dialect: Option<&'static dyn Dialect>, status: StatusCode, message: &str) -> Reply {
+    let message = format!("ReasonBlocks gateway: {message}");
     let body = match dialect {
-        Some(dialect) => dialect.error_body(status.as_u16(), &why),
-        None => serde_json::json!({ "detail": why }).to_string(),
+        Some(dialect) => dialect.error_body(status.as_u16(), &message),
+        None => serde_json::json!({ "detail": message }).to_string(),
     };
     let mut reply = Response::new(axum::body::Body::from(body));
     *reply.status_mut() = status;
@@ -256,8 +258,8 @@ fn refusal(dialect: Option<&'static dyn Dialect>, status: StatusCode, why: &str)
 /// Response to a request above the rate limit, in the format of its provider.
 pub fn rate_limited(request: &Request) -> Reply {
     let dialect = dialects::by_path(request.uri().path());
-    let why = "too many requests with this key; wait a second and try again";
-    let mut reply = refusal(dialect, StatusCode::TOO_MANY_REQUESTS, why);
+    let message = "too many requests with this key; wait a second and try again";
+    let mut reply = refusal(dialect, StatusCode::TOO_MANY_REQUESTS, message);
     reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     reply
 }
@@ -267,6 +269,6 @@ fn unreachable_upstream(
     error: &hyper_util::client::legacy::Error,
 ) -> Reply {
     tracing::warn!(%error, "the upstream cannot be reached");
-    let why = "the upstream cannot be reached; is its address right, and is there a network?";
-    refusal(dialect, StatusCode::BAD_GATEWAY, why)
+    let message = "the upstream cannot be reached; is its address right, and is there a network?";
+    refusal(dialect, StatusCode::BAD_GATEWAY, message)
 }

@@ -1,4 +1,5 @@
-//! An answer on its way to the client: the bytes as they come, a reader beside them, and a sign of life in silence.
+//! Response body that forwards bytes unchanged, feeds a copy to the response parser, and sends keep-alive pings while an
+//! SSE stream is idle.
 
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,24 +14,24 @@ use rb_wire::response::Response;
 use rb_wire::response_reader::ResponseReader;
 use tokio::time::{Instant, Sleep};
 
-/// Takes what the answer told, and whether it came to its end here.
-pub(crate) type WhenDone = Box<dyn FnOnce(Response, bool) + Send>;
+/// Callback with the parsed response; `true` if the body is complete.
+pub(crate) type OnComplete = Box<dyn FnOnce(Response, bool) + Send>;
 
-/// Reads an answer in the encoding it comes in.
+/// Parser of a response body with its content encoding.
 pub(crate) enum Reader {
     Plain(ResponseReader),
     Gzip(Box<GzDecoder<Sink>>),
     Deflate(Box<ZlibDecoder<Sink>>),
-    /// In an encoding nobody here can read.
-    Blind(ResponseReader),
-    /// It failed on something; what it knew is in doubt.
+    /// Unsupported encoding.
+    Undecodable(ResponseReader),
+    /// The parser panicked.
     Broken,
-    /// Fails on everything.
+    /// Panics on every call.
     #[cfg(test)]
     Panics,
 }
 
-/// Where decoded bytes go.
+/// Adapter from a decoder to the parser.
 pub(crate) struct Sink(ResponseReader);
 
 impl std::io::Write for Sink {
@@ -50,11 +51,11 @@ impl Reader {
             None | Some("" | "identity") => Self::Plain(reader),
             Some("gzip" | "x-gzip") => Self::Gzip(Box::new(GzDecoder::new(Sink(reader)))),
             Some("deflate") => Self::Deflate(Box::new(ZlibDecoder::new(Sink(reader)))),
-            Some(_) => Self::Blind(reader),
+            Some(_) => Self::Undecodable(reader),
         }
     }
 
-    /// Reads along. Should the reader panic, the answer passes on unread.
+    /// Feeds bytes to the parser. After a panic of the parser, the response passes unparsed.
     fn feed(&mut self, bytes: &[u8]) {
         if catch_unwind(AssertUnwindSafe(|| self.read(bytes))).is_err() {
             *self = Self::Broken;
@@ -62,12 +63,12 @@ impl Reader {
     }
 
     fn read(&mut self, bytes: &[u8]) {
-        // Bytes that cannot be decoded reach the client all the same; only we do not know what they say.
+        // Bytes that cannot be decoded are forwarded, but not parsed.
         match self {
             Self::Plain(reader) => reader.feed(bytes),
             Self::Gzip(decoder) => drop(decoder.write_all(bytes).and_then(|()| decoder.flush())),
             Self::Deflate(decoder) => drop(decoder.write_all(bytes).and_then(|()| decoder.flush())),
-            Self::Blind(_) | Self::Broken => {}
+            Self::Undecodable(_) | Self::Broken => {}
             #[cfg(test)]
             Self::Panics => panic!("injected"),
         }
@@ -79,7 +80,7 @@ impl Reader {
 
     fn answer(self) -> Response {
         match self {
-            Self::Plain(reader) | Self::Blind(reader) => reader.finish(),
+            Self::Plain(reader) | Self::Undecodable(reader) => reader.finish(),
             Self::Gzip(decoder) => decoder.finish().map(|sink| sink.0.finish()).unwrap_or_default(),
             Self::Deflate(decoder) => {
                 decoder.finish().map(|sink| sink.0.finish()).unwrap_or_default()
@@ -91,43 +92,43 @@ impl Reader {
     }
 }
 
-/// The body of an answer as it passes.
-pub(crate) struct Passing {
+/// Forwarded response body.
+pub(crate) struct TappedBody {
     inner: Incoming,
-    reading: Option<(Reader, WhenDone)>,
+    reading: Option<(Reader, OnComplete)>,
     ping: Option<Ping>,
 }
 
 /// Keep-alive event and the idle time after which it is sent.
 pub(crate) type KeepAlive = (&'static [u8], Duration);
 
-/// Watches for silence between the events of a stream.
+/// Keep-alive timer of an event stream.
 struct Ping {
     event: &'static [u8],
-    silence_max: Duration,
+    interval: Duration,
     timer: Pin<Box<Sleep>>,
-    /// The last bytes that passed: an event ends with an empty line.
+    /// Last two bytes: an event ends with an empty line.
     tail: [u8; 2],
 }
 
 impl Ping {
-    fn new((event, silence_max): KeepAlive) -> Self {
-        let timer = Box::pin(tokio::time::sleep(silence_max));
-        Self { event, silence_max, timer, tail: *b"\n\n" }
+    fn new((event, interval): KeepAlive) -> Self {
+        let timer = Box::pin(tokio::time::sleep(interval));
+        Self { event, interval, timer, tail: *b"\n\n" }
     }
 
-    fn heard(&mut self, bytes: &[u8]) {
+    fn on_bytes(&mut self, bytes: &[u8]) {
         for byte in bytes.iter().rev().take(2).rev() {
-            // A carriage return before a line feed does not count.
+            // Ignores the carriage return of a CRLF.
             if *byte != b'\r' {
                 self.tail = [self.tail[1], *byte];
             }
         }
-        self.rest();
+        self.reset();
     }
 
-    fn rest(&mut self) {
-        self.timer.as_mut().reset(Instant::now() + self.silence_max);
+    fn reset(&mut self) {
+        self.timer.as_mut().reset(Instant::now() + self.interval);
     }
 
     fn is_between_events(&self) -> bool {
@@ -135,17 +136,17 @@ impl Ping {
     }
 }
 
-impl Passing {
-    /// Passes a body on and does nothing else.
-    pub(crate) fn untouched(inner: Incoming) -> Self {
+impl TappedBody {
+    /// Forwards a body without parsing it.
+    pub(crate) fn untapped(inner: Incoming) -> Self {
         Self { inner, reading: None, ping: None }
     }
 
     /// Passes a body on, reads along, and tells what it said. Idle streams get keep-alive events.
-    pub(crate) fn read(
+    pub(crate) fn tapped(
         inner: Incoming,
         reader: Reader,
-        done: WhenDone,
+        done: OnComplete,
         keep_alive: Option<KeepAlive>,
     ) -> Self {
         Self { inner, reading: Some((reader, done)), ping: keep_alive.map(Ping::new) }
@@ -158,7 +159,7 @@ impl Passing {
     }
 }
 
-impl Body for Passing {
+impl Body for TappedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -173,7 +174,7 @@ impl Body for Passing {
                         reader.feed(data);
                     }
                     if let Some(ping) = &mut self.ping {
-                        ping.heard(data);
+                        ping.on_bytes(data);
                     }
                 }
                 if self.inner.is_end_stream() {
@@ -194,11 +195,11 @@ impl Body for Passing {
                 if ping.timer.as_mut().poll(cx).is_pending() {
                     return Poll::Pending;
                 }
-                ping.rest();
+                ping.reset();
                 if ping.is_between_events() {
                     return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(ping.event)))));
                 }
-                // In the middle of an event nothing may be said; the timer must be looked at again.
+                // No ping within an event; polling registers the reset timer.
                 let _ = ping.timer.as_mut().poll(cx);
                 Poll::Pending
             }
@@ -214,8 +215,8 @@ impl Body for Passing {
     }
 }
 
-impl Drop for Passing {
-    /// The client went away: what was said until then still counts.
+impl Drop for TappedBody {
+    /// Reports a response that the client did not read to its end.
     fn drop(&mut self) {
         self.ended(false);
     }

@@ -1,4 +1,4 @@
-//! Where requests go: one row an upstream, by the beginning of the path.
+//! Upstreams, selected by the first segments of the path.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -12,16 +12,16 @@ use serde::Deserialize;
 use crate::ConfigError;
 use crate::base_urls::BaseUrls;
 
-/// An upstream as the configuration names it.
+/// Upstream in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawUpstream {
-    /// The part of the path after `/up/`.
+    /// Path segment after `/up/`.
     pub name: String,
-    /// The protocol spoken there; told by the path of each request if left out.
+    /// Dialect of the upstream; derived from the path of each request if empty.
     #[serde(default)]
     pub dialect: String,
-    /// Where it is, with the path that all of its routes begin with, if there is one.
+    /// Base URL, with the common path prefix of its routes.
     pub base_url: String,
 }
 
@@ -31,7 +31,7 @@ static UNKNOWN_DIALECT: LazyLock<String> = LazyLock::new(|| {
     format!("the dialect is one of {}", ids.join(", "))
 });
 
-/// Where a request may go.
+/// Provider that requests are forwarded to.
 #[derive(Debug, Clone)]
 pub(crate) struct Upstream {
     pub(crate) name: String,
@@ -40,12 +40,12 @@ pub(crate) struct Upstream {
     dialect: Option<&'static dyn Dialect>,
     scheme: Scheme,
     authority: Authority,
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     path: String,
 }
 
 impl Upstream {
-    /// Checks that the address can be called.
+    /// Validates the base URL and the dialect.
     pub(crate) fn new(raw: &RawUpstream) -> Result<Self, ConfigError> {
         let wrong = |wanted| ConfigError {
             name: "upstreams",
@@ -89,7 +89,7 @@ impl Upstream {
         speaks.then_some(found)
     }
 
-    /// The address of a path there. `None` if the path cannot be written into one.
+    /// Returns the URI of a path at the provider; `None` if the path is invalid.
     pub(crate) fn uri(&self, path: &str, query: Option<&str>) -> Option<Uri> {
         let path = match query {
             Some(query) => format!("{}{path}?{query}", self.path),
@@ -175,8 +175,8 @@ mod tests {
             ("gemini", "/v1/messages", None),
         ];
         for (name, path, dialect) in cases {
-            let told = all.find(name).unwrap().dialect_of(path).map(Dialect::id);
-            assert_eq!(told, dialect, "{name} {path}");
+            let found = all.find(name).unwrap().dialect_of(path).map(Dialect::id);
+            assert_eq!(found, dialect, "{name} {path}");
         }
     }
 

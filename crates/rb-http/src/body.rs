@@ -1,4 +1,4 @@
-//! Bodies and queries in: read up to the limit, and refused with the place of the fault.
+//! Request bodies and queries: size limit, and validation errors with their path.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl<T: DeserializeOwned, S: Surface> FromRequest<Arc<S>> for Body<T> {
     }
 }
 
-/// The query of the address.
+/// Query string.
 pub struct Query<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
@@ -44,13 +44,12 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// Room is made for the length that a client tells, up to this one; beyond, as it comes.
-const EXPECTED_MAX: usize = 1 << 20;
+/// Maximum buffer allocated from the `Content-Length` of a client; larger bodies grow the buffer.
+const MAX_PREALLOCATION: usize = 1 << 20;
 
-/// The whole body, up to the limit.
+/// Reads a body up to a limit.
 ///
-/// What came is copied at once, so that the connection reads the rest into the same memory, which is in the cache, and
-/// not into new.
+/// Chunks are copied at once, so that the connection reuses its read buffer.
 pub async fn read(mut body: RawBody, bytes_max: usize) -> Result<Bytes, ApiError> {
     let length = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if length > bytes_max {
@@ -68,26 +67,25 @@ pub async fn read(mut body: RawBody, bytes_max: usize) -> Result<Bytes, ApiError
         if whole.is_empty() && part.len() == length && body.is_end_stream() {
             return Ok(part);
         }
-        whole.reserve(part.len().max(length.min(EXPECTED_MAX).saturating_sub(whole.len())));
+        whole.reserve(part.len().max(length.min(MAX_PREALLOCATION).saturating_sub(whole.len())));
         whole.extend_from_slice(&part);
     }
     Ok(whole.freeze())
 }
 
-/// A body's JSON as `T`.
+/// Parses a JSON body.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     parse_borrowed(bytes)
 }
 
-/// The same for a `T` that borrows from the body.
-///
-/// Almost every body can be read. So the place of a fault is looked for when there is one, by reading once more.
+/// Parses a JSON body into a type that borrows from it. Only an invalid body is parsed again to find the path of the
+/// error.
 pub fn parse_borrowed<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ApiError> {
     let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
     serde_json::from_slice(bytes).or_else(|_| parse_slowly(bytes))
 }
 
-/// Knows where in the body it is.
+/// Parses with the path of an error.
 fn parse_slowly<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ApiError> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
@@ -128,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// A body in parts, of a length that nobody told.
+    /// Body in parts, without a length.
     fn in_parts(parts: &[&'static str]) -> RawBody {
         let frames: Vec<_> = parts
             .iter()

@@ -1,4 +1,4 @@
-//! What goes wrong, as clients see it: a status and `{"detail": …}`. Causes inside are logged and never sent.
+//! HTTP errors: a status and `{"detail": …}`. Internal causes are logged and never sent.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -12,44 +12,44 @@ use rb_store::StoreError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A request that cannot be answered as asked.
+/// Error response.
 #[derive(Debug)]
 pub enum ApiError {
-    /// The body or the query is not what it should be, with the places.
+    /// Invalid fields of the body or the query.
     Unprocessable(Vec<Fault>),
-    /// The body is no JSON at all, or the request makes no sense.
+    /// Malformed request.
     BadRequest(String),
-    /// No key, or one that is not known or was revoked.
+    /// Missing, unknown or revoked key.
     Unauthorized(&'static str),
-    /// The key may not do that.
+    /// Insufficient rights.
     Forbidden(&'static str),
-    /// Not there, or another organisation's.
+    /// Missing, or owned by another organisation.
     NotFound(&'static str),
-    /// The route is there, for other methods.
+    /// The route has other methods.
     MethodNotAllowed,
-    /// It exists already, or may not be changed.
+    /// Exists already, or cannot be changed.
     Conflict(String),
     /// The body is larger than the limit.
     TooLarge { bytes_max: usize },
-    /// The body is in a form that is not read here.
+    /// Unsupported content type or encoding.
     Unsupported(&'static str),
-    /// The key's allowance is used up for the moment.
+    /// Rate limit of the key.
     TooManyRequests,
-    /// The same thing was done too often just now.
+    /// Rate limit of an operation.
     TooSoon(&'static str),
-    /// The database is away for the moment.
+    /// The database is unavailable.
     Unavailable,
-    /// A fault of ours; what it was stands in the log under the request's id.
+    /// Internal error, logged under the request id.
     Internal,
 }
 
-/// What a handler gives.
+/// Result of a handler.
 pub type ApiResult<T> = Result<T, ApiError>;
 
-/// One thing wrong with a request, and where.
+/// Invalid field.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Fault {
-    /// From the outside in: `body`, then field names and positions.
+    /// Path: `body` or `query`, then field names and positions.
     pub loc: Vec<Place>,
     pub msg: String,
     #[serde(rename = "type")]
@@ -65,26 +65,26 @@ pub enum Place {
 }
 
 impl Fault {
-    /// A value that is missing or wrong, at a path of field names.
+    /// Creates an error for a field.
     pub fn at(path: &[&str], msg: impl Into<String>) -> Self {
         let loc = path.iter().map(|name| Place::Name((*name).to_owned())).collect();
         Self { loc, msg: msg.into(), kind: "value_error" }
     }
 }
 
-/// One fault in the body.
+/// Error with one invalid field.
 pub fn unprocessable(path: &[&str], msg: impl Into<String>) -> ApiError {
     ApiError::Unprocessable(vec![Fault::at(path, msg)])
 }
 
-/// How every error but 422 looks.
+/// Body of every error but 422.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Problem {
-    /// What was wrong and what to do, for a person.
+    /// Description and remedy.
     pub detail: String,
 }
 
-/// How a 422 looks.
+/// Body of a 422.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Faults {
     pub detail: Vec<Fault>,
@@ -94,12 +94,12 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         match &error {
             StoreError::Unavailable(_) => {
-                tracing::warn!(%error, "the store is away");
+                tracing::warn!(%error, "the store is unavailable");
                 Self::Unavailable
             }
-            // Whoever guards a change tries again by himself; here everything was tried.
+            // All retries failed.
             StoreError::VersionConflict => {
-                tracing::warn!("a run is changed by others faster than it can be read");
+                tracing::warn!("giving up after repeated version conflicts");
                 Self::Unavailable
             }
             StoreError::TooNew { .. } | StoreError::Failed { .. } => {
@@ -216,9 +216,9 @@ impl ApiError {
             Self::TooManyRequests => {
                 "too many requests with this key; wait a second and try again".to_owned()
             }
-            Self::Unavailable => "the database is away; try again in a moment".to_owned(),
+            Self::Unavailable => "the database is unavailable; try again in a moment".to_owned(),
             Self::Internal => {
-                "a fault in the server; the log has it under the `x-request-id` of this reply"
+                "internal error; the server log has the cause under the `x-request-id` of this response"
                     .to_owned()
             }
         }
@@ -226,7 +226,7 @@ impl ApiError {
 }
 
 impl ApiError {
-    /// The same for a person's eyes.
+    /// Returns status and text for a page.
     pub fn in_words(&self) -> (StatusCode, String) {
         let said = match self {
             Self::Unprocessable(faults) => {

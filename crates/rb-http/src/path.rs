@@ -1,4 +1,4 @@
-//! Ids in addresses, decoded; what cannot be decoded is refused like anything else.
+//! Decoded path parameters.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::ApiError;
 
-/// The variable segments of the address.
+/// Path parameters.
 pub struct Path<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
@@ -16,7 +16,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
         match axum::extract::Path::from_request_parts(parts, state).await {
             Ok(axum::extract::Path(segments)) => Ok(Self(segments)),
             Err(rejection) => {
-                Err(ApiError::BadRequest(format!("the address: {}", rejection.body_text())))
+                Err(ApiError::BadRequest(format!("invalid path: {}", rejection.body_text())))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! State of the server.
+//! Composition of the surfaces.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use rb_store::Store;
 
 use crate::config::Config;
 
-/// The services with the state of each surface.
+/// Services and surfaces.
 pub struct App {
     pub(crate) config: Config,
     pub runtime: Arc<Runtime>,
@@ -21,13 +21,13 @@ pub struct App {
     pub(crate) dashboard: Arc<Dashboard>,
 }
 
-/// State as handlers have it.
+/// Shared application state.
 pub type Shared = Arc<App>;
 
 /// Reason why the server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Anyone who can reach the address could read and steer every run.
+    /// Without a key, every client in the network could read and steer all runs.
     #[error(
         "`{listen}` can be reached from other machines and there is no key: make one with \
          `rb keys create`, set `REASONBLOCKS_KEYS`, or listen on 127.0.0.1"
@@ -44,7 +44,7 @@ pub enum StartError {
 }
 
 impl App {
-    /// Builds the state. Fails for an address that other machines can reach without a key.
+    /// Builds the services and surfaces. Fails if other machines can reach the server without a key.
     pub async fn new(config: Config, store: Arc<dyn Store>) -> Result<Shared, StartError> {
         let is_loopback = config.listen.ip().is_loopback();
         if !is_loopback && config.static_keys.is_empty() && store.keys().await?.is_empty() {

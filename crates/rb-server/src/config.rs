@@ -1,4 +1,4 @@
-//! Everything the operator may set: a file in TOML, then the environment, then flags; checked once.
+//! Settings from a TOML file, the environment and flags, in increasing precedence.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,63 +14,63 @@ use rb_runtime::otlp_export::{ExportConfig, ExportRaw};
 use rb_runtime::prices::Price;
 use rb_runtime::retrieval::embedding_backend::EmbeddingConfig;
 
-/// As the file says it; every field may be left out. The environment and flags are laid on top before the check.
+/// Settings before validation. All fields are optional.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RawConfig {
-    /// Where to listen.
+    /// Listen address.
     pub listen: String,
-    /// Where the database and what belongs to it is kept; the user's data folder if empty.
+    /// Folder of the database and the backlog; the user's data folder if empty.
     pub data_dir: PathBuf,
-    /// Another database than the one in `data_dir`.
+    /// Database URL; SQLite in `data_dir` if empty.
     pub database_url: String,
-    /// What waits in `data_dir` for a shared database that is away may take so many bytes.
+    /// Maximum size of the on-disk backlog while the shared database is unavailable, in bytes.
     pub backlog_bytes_max: u64,
-    /// The operator's keys.
+    /// Operator keys.
     pub static_keys: Vec<String>,
-    /// How people reach the server, such as `https://rb.example.com`; where it listens if empty.
+    /// External URL, such as `https://rb.example.com`; the listen address if empty.
     pub public_url: String,
-    /// Requests a second and key, on average.
+    /// Requests per second and key.
     pub rate_limit_per_sec: u32,
-    /// Requests a key may make at once.
+    /// Burst size per key.
     pub rate_limit_burst: u32,
-    /// Larger bodies are refused.
+    /// Maximum size of a request body of the API, in bytes.
     pub max_body_bytes: usize,
-    /// Origins whose pages may call the API from a browser.
+    /// Origins that may call the API from a browser.
     pub cors_allowed_origins: Vec<String>,
-    /// Pages served from this machine may call it too.
+    /// Allows pages served from this machine as well.
     pub cors_allow_dev_origins: bool,
-    /// How similar a situation must be for an E1 pattern.
+    /// Minimum similarity of an E1 pattern.
     pub e1_sim_gate: f64,
-    /// How similar a situation must be for an E2 pattern.
+    /// Minimum similarity of an E2 pattern.
     pub e2_sim_gate: f64,
     /// Adds the standing rules of the library (E3) to the first call of every run.
     pub standing_rules: bool,
-    /// Runs that nothing was heard of for so many days are deleted; 0 keeps them.
+    /// Idle time in days after which runs are deleted; 0 keeps them.
     pub retention_days: u32,
-    /// Interventions an organisation may use a month; 0 sets no cap.
+    /// Guidance quota per organisation and month; 0 is unlimited.
     pub intervention_cap: u64,
-    /// Whether the cap acts.
+    /// Enforces the quota.
     pub intervention_cap_enabled: bool,
-    /// Runs whose state is held in memory; others are replayed when they are heard of again.
+    /// Maximum number of runs in memory; others are replayed on demand.
     pub live_runs_max: usize,
-    /// A run's state is dropped after so many minutes of silence.
+    /// Idle time in minutes after which a run is dropped from memory.
     pub live_idle_minutes: u64,
-    /// A request must be answered within so many seconds.
+    /// Maximum time without data while a request body is received, in seconds.
     pub request_timeout_secs: u64,
-    /// A folder with a sentence transformer, for retrieval and to confirm rewordings; the vectors in the binary if empty.
+    /// Folder with a sentence transformer, for retrieval and to confirm reworded searches; built-in vectors if empty.
     pub embedding_model_dir: PathBuf,
-    /// An OpenAI-compatible address for retrieval's embeddings, such as `https://host/v1`; off if empty.
+    /// OpenAI-compatible base URL for retrieval embeddings, such as `https://host/v1`; off if empty.
     pub embedding_url: String,
-    /// The model to name there.
+    /// Model of the embedding endpoint.
     pub embedding_model: String,
-    /// The key to send there.
+    /// Key of the embedding endpoint.
     pub embedding_key: String,
-    /// Prices of models that the table lacks or has wrong.
+    /// Prices that override the built-in list.
     pub prices: BTreeMap<String, Price>,
-    /// The gateway.
+    /// Settings of the gateway.
     pub gateway: GatewayConfig,
-    /// Findings out, to an OpenTelemetry collector.
+    /// Export of alarms to an OpenTelemetry collector.
     pub export: ExportRaw,
 }
 
@@ -108,7 +108,7 @@ impl Default for RawConfig {
     }
 }
 
-/// What the server runs with.
+/// Validated settings.
 #[derive(Debug, Clone)]
 pub struct Config {
     pub listen: SocketAddr,
@@ -134,7 +134,7 @@ pub struct Config {
     pub export: Option<ExportConfig>,
 }
 
-/// A setting that could not work.
+/// Setting that cannot work.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum ConfigError {
     #[error("the configuration is not valid TOML for this program: {0}")]
@@ -143,7 +143,7 @@ pub enum ConfigError {
     Value { name: &'static str, value: String, wanted: &'static str },
 }
 
-/// One environment variable: its name, what it sets, and how.
+/// Environment variable of a setting.
 pub struct Variable {
     pub name: &'static str,
     pub about: &'static str,
@@ -273,12 +273,12 @@ pub const VARIABLES: [Variable; 23] = [
 ];
 
 impl RawConfig {
-    /// The settings of a file.
+    /// Parses a TOML file.
     pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
         toml::from_str(text).map_err(|error| ConfigError::File(error.to_string()))
     }
 
-    /// Lays the environment on top; `lookup` tells a variable's value.
+    /// Applies the environment; `lookup` returns the value of a variable.
     pub fn with_env(
         mut self,
         lookup: impl Fn(&str) -> Option<String>,
@@ -288,7 +288,7 @@ impl RawConfig {
                 continue;
             };
             (variable.set)(&mut self, value.trim()).map_err(|wanted| {
-                // A key's value is never repeated.
+                // Secrets must not appear in an error.
                 let secret = ["KEY", "HEADERS"].iter().any(|word| variable.name.contains(word));
                 let value = if secret { "…".to_owned() } else { value.clone() };
                 ConfigError::Value { name: variable.name, value, wanted }
@@ -307,7 +307,7 @@ impl RawConfig {
         Policy { standing_rules, ..Policy::default() }
     }
 
-    /// Checks that the settings can work.
+    /// Validates the settings.
     pub fn check(self) -> Result<Config, ConfigError> {
         let policy = self.policy();
         let wrong = |name, value: String, wanted| ConfigError::Value { name, value, wanted };
@@ -391,7 +391,7 @@ impl RawConfig {
     }
 }
 
-/// The address without its last slash; nothing where none is set, `None` where it cannot be one.
+/// Normalises a URL: `Some(None)` if it is empty, `None` if it is invalid.
 #[expect(clippy::option_option, reason = "absent is fine, wrong is not")]
 fn public_url(given: &str) -> Option<Option<String>> {
     let given = given.trim_end_matches('/');
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_said() {
+    fn invalid_settings_are_errors() {
         let wrong = [
             (
                 "listen = \"here\"",

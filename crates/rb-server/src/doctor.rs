@@ -1,4 +1,4 @@
-//! Checks of a set-up, from the outside as a client would: what works, what does not, and what to do about it.
+//! Checks of a setup, as seen by a client, with remedies.
 
 use std::time::{Duration, Instant};
 
@@ -14,21 +14,21 @@ use rb_runtime::http_client::{self, HttpClient};
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 const BODY_BYTES_MAX: usize = 1 << 20;
 
-/// How a check came out.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
     Good,
-    /// It works, and something is worth knowing.
+    /// It works, with a remark.
     Remark,
     Bad,
 }
 
-/// What one check found.
+/// Finding of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub health: Health,
     pub what: String,
-    /// What to do; empty where there is nothing to do.
+    /// Remedy; empty if there is nothing to do.
     pub advice: String,
 }
 
@@ -46,12 +46,12 @@ impl Finding {
     }
 }
 
-/// Looks at a running server, as a client with this key.
+/// Checks a running server, as a client with this key.
 pub async fn server(url: &str, key: Option<&str>) -> Vec<Finding> {
     let there = Server { client: http_client::new(), url: url.trim_end_matches('/'), key };
     let mut findings = vec![there.is_up().await];
     if findings[0].health == Health::Bad {
-        return findings; // nothing else can be said
+        return findings; // further checks would fail as well
     }
     findings.push(there.knows_us().await);
     if findings[1].health != Health::Bad {
@@ -61,7 +61,7 @@ pub async fn server(url: &str, key: Option<&str>) -> Vec<Finding> {
     findings
 }
 
-/// What the environment of an agent would do.
+/// Checks the environment variables of an agent.
 pub fn environment(variable: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(base) = variable("REASONBLOCKS_BASE_URL").filter(|base| !base.is_empty()) {
@@ -84,7 +84,7 @@ pub fn environment(variable: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
     findings
 }
 
-/// The newest SDK takes some addresses from its environment and silently goes elsewhere with others.
+/// The newest SDK reads some addresses from its environment and silently ignores others.
 fn base_url(base: &str, is_insecure_allowed: bool) -> Finding {
     let host =
         base.split_once("://").map(|(_, rest)| rest.split(['/', ':']).next().unwrap_or_default());
@@ -239,7 +239,7 @@ impl Server<'_> {
     }
 }
 
-/// The innermost cause, which is the one people know.
+/// Innermost cause of an error.
 fn plain(error: &dyn std::error::Error) -> String {
     let mut innermost = error;
     while let Some(cause) = innermost.source() {

@@ -1,4 +1,4 @@
-//! The server from its first connection to its end: then there are no new requests, and the open ones finish.
+//! Listener and graceful shutdown.
 
 use std::io;
 use std::pin::pin;
@@ -13,14 +13,14 @@ use crate::connection::Connections;
 use crate::router;
 use rb_runtime::{cluster, otlp_export, retention};
 
-/// Open requests have this long to finish when the server ends.
-const DRAIN_WITHIN: Duration = Duration::from_secs(20);
-/// The last findings have this long to reach the collector.
-const EXPORT_WITHIN: Duration = Duration::from_secs(5);
-/// After a failed accept (too many open files), wait this long.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Maximum time for open requests at shutdown.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
+/// Maximum time for the OTLP export at shutdown.
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Delay after a failed accept, for example with too many open files.
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
-/// Serves until `end` is ready, then lets the open requests finish and stores what they told.
+/// Serves until `end` completes, then finishes the open requests and stores their data.
 pub async fn serve(
     app: Shared,
     listener: TcpListener,
@@ -52,8 +52,8 @@ pub async fn serve(
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be taken");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                tracing::warn!(%error, "failed to accept a connection");
+                tokio::time::sleep(ACCEPT_BACKOFF).await;
                 continue;
             }
         };
@@ -66,20 +66,18 @@ pub async fn serve(
     }
     nodes.abort();
     messages.abort();
-    app.runtime.events.close(); // a stream would not end by itself
-    if tokio::time::timeout(DRAIN_WITHIN, graceful.shutdown()).await.is_err() {
-        tracing::warn!("some requests did not finish in time and were cut off");
+    app.runtime.events.close(); // ends the event streams
+    if tokio::time::timeout(DRAIN_TIMEOUT, graceful.shutdown()).await.is_err() {
+        tracing::warn!("open requests were aborted after the shutdown timeout");
     }
-    if !app.gateway.settled().await {
-        tracing::warn!(
-            "the database was away at the end: some of what the gateway saw is not stored"
-        );
+    if !app.gateway.flush().await {
+        tracing::warn!("the database was unavailable at shutdown: some gateway data is not stored");
     }
     app.runtime.patterns.flush_uses().await;
     if let Some(exporting) = exporting
-        && tokio::time::timeout(EXPORT_WITHIN, exporting).await.is_err()
+        && tokio::time::timeout(EXPORT_TIMEOUT, exporting).await.is_err()
     {
-        tracing::warn!("the last findings could not be exported in time");
+        tracing::warn!("the OTLP export was aborted after the shutdown timeout");
     }
     Ok(())
 }

@@ -29,7 +29,7 @@ impl Server {
         let (folder, address) = (tempfile::tempdir()?, free_address()?);
         // Under valgrind a decision exceeds the default timeout of 50 ms.
         let config = folder.path().join("rb.toml");
-        fs::write(&config, "[gateway]\ndecided_within_ms = 60000\n")?;
+        fs::write(&config, "[gateway]\ndecision_timeout_ms = 60000\n")?;
         let mut command = match wrapper {
             [] => Command::new(rb),
             [program, args @ ..] => {

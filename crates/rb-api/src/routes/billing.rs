@@ -1,4 +1,4 @@
-//! The usage meter: how often guidance was given this month, and how often it may be.
+//! Usage meter: guidance per organisation and month, and its quota.
 
 use axum::Json;
 use axum::extract::State;
@@ -30,22 +30,22 @@ struct Asked {
     /// The organisation; a key's own if left out, `default` for the operator.
     #[param(max_length = 256)]
     org_id: Option<String>,
-    /// Adds a series of so many days, today the last.
+    /// Number of days of the series, which ends today.
     #[serde(default)]
     #[param(default = 0, maximum = 365)]
     days: u32,
 }
 
-/// What an organisation used.
+/// Usage of an organisation.
 #[derive(Serialize, ToSchema)]
 struct Meter {
     /// Always `self-hosted`.
     plan: &'static str,
     /// Steps on which guidance was given this month (UTC); runs of experiments do not count.
     used: u64,
-    /// How many there may be a month; none if there is no cap.
+    /// Quota per month; null without a quota.
     cap: Option<u64>,
-    /// Whether the cap is reached: then patterns are no longer retrieved.
+    /// The quota is exhausted: patterns are not retrieved.
     over_cap: bool,
     org_id: String,
     /// The month that is counted, as `YYYY-MM`.
@@ -65,7 +65,7 @@ struct MeterDay {
     tokens: u64,
 }
 
-/// What was used this month, and day by day.
+/// Returns the usage of this month, and of each day.
 #[utoipa::path(get, path = "/billing/meter", tag = "billing", params(Asked), responses(
     (status = 200, body = Meter),
     (status = 403, description = "the key belongs to another organisation", body = Problem),
@@ -98,8 +98,7 @@ async fn meter(
     }))
 }
 
-/// Whose meter is read. A key may read its own only; asking for another's by name is an error rather than a silent
-/// answer about oneself, since a bill must not be mistaken.
+/// Returns the organisation to report. Another organisation than that of the key is an error.
 fn org(caller: &Caller, asked: Option<&str>) -> ApiResult<String> {
     let asked = asked.filter(|asked| !asked.is_empty());
     let org = caller.scope(asked, None).org.unwrap_or_else(|| DEFAULT_ORG.to_owned());
@@ -114,7 +113,7 @@ fn days_into_month(day: i64) -> i64 {
     i64::from(time.to_zoned(TimeZone::UTC).day()) - 1
 }
 
-/// Every day from the first to the last, also those on which nothing happened.
+/// Fills the series with all days, also those without usage.
 fn series(usage: &[UsageDay], first: i64, last: i64) -> Vec<MeterDay> {
     let on = |day| usage.iter().find(|used| used.day == day).copied().unwrap_or_default();
     let entry = |day| {

@@ -1,10 +1,9 @@
-//! Judges a whole trace: what the SDKs ask before every model call.
+//! Stateless assessment of a trace, requested by the SDKs before every model call.
 //!
-//! The reply depends on the request and the library alone, so any server can answer it. Two paths lead to guidance.
-//! A monitor that fired speaks for itself. Where none fired but the run looks risky, a pattern against the kind of failure
-//! that shows most may fit the situation well enough to pass its gate.
+//! The response depends only on the request and the pattern library, so any node can answer. Guidance comes from a monitor
+//! that fired, or, if none fired but the composite is high, from a pattern for the most likely failure type.
 //!
-//! Clients show a text once, and drop one that equals the last they got; so every text names the step it is about.
+//! Clients drop a text that equals the previous one, so every text contains the index of its step.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,40 +34,40 @@ use rb_runtime::retrieval::PatternQuery;
 use rb_runtime::runs::assessment::{self, Evidence, Suite};
 use rb_runtime::runs::trace_cache::{MonitorState, TraceHash};
 
-/// A trace has at most so many steps.
+/// Maximum number of steps of a trace.
 const STEPS_MAX: usize = 2_000;
-/// So many new steps are judged where the request is answered; more go to a thread of their own.
-const STEPS_INLINE_MAX: usize = 24;
-/// Newest steps whose cached state is looked for.
-const STATES_TRIED: usize = 4;
-/// A composite above this opens the second path.
-const RISKY_ABOVE: f64 = 0.15;
+/// Maximum number of new steps assessed inline; more are assessed on a blocking thread.
+const MAX_INLINE_STEPS: usize = 24;
+/// Number of newest steps for which a cached state is looked up.
+const MAX_STATE_LOOKUPS: usize = 4;
+/// Composite above which a pattern is looked up.
+const LOOKUP_THRESHOLD: f64 = 0.15;
 
 pub(super) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(evaluate))
 }
 
-/// A run so far. Everything may be left out.
+/// Trace to assess. All fields are optional.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the request; `evaluate_request` parses it")]
 struct EvaluateBody {
-    /// The model that will read the guidance.
+    /// Model that receives the guidance.
     model: Option<String>,
-    /// Which weights the monitors have: `coding`, `pr_review`, `qa` or one of yours. An unknown one has the defaults.
+    /// Profile of monitor weights: `coding`, `pr_review`, `qa` or a custom one. Unknown names have the default weights.
     task_profile: Option<String>,
-    /// The whole run so far; with `after_mark`, what is new in it.
+    /// All steps of the run; with `after_mark`, only the new ones.
     #[schema(max_items = 2000)]
     steps: Option<Vec<StepIn>>,
-    /// Weights by monitor, over those of the profile. Unknown names are left out and others brought between 0 and 1;
-    /// `notes` says which.
+    /// Weights by monitor that override those of the profile. Unknown names are ignored, values are clamped to 0..1;
+    /// `notes` lists them.
     weights: Option<BTreeMap<String, f64>>,
-    /// Which monitors judge; `semantic` if left out.
+    /// Suite of monitors; default `semantic`.
     suite: Option<Suite>,
-    /// A run that is known from telemetry: its task and profile are used.
+    /// Reported run whose task and profile are used.
     run_id: Option<String>,
-    /// What the user asked for: `silent_topic_drift` compares with it.
+    /// Task of the user, compared by `silent_topic_drift`.
     task: Option<String>,
-    /// The `mark` of an earlier reply: `steps` go on from there. A server that does not know it any more answers 409.
+    /// `mark` of an earlier response; `steps` contains the steps since. An unknown mark returns 409.
     after_mark: Option<String>,
     /// Index of the first step of the run, which texts and evidence refer to; 0 if left out.
     first_step_index: Option<u32>,
@@ -76,17 +75,17 @@ struct EvaluateBody {
     project_id: Option<String>,
 }
 
-/// What the monitors read, and what to tell the agent.
+/// Scores of the monitors, and guidance for the agent.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 struct Verdict {
-    /// There is something to tell.
+    /// Guidance is due.
     inject: bool,
     intervention_text: Option<String>,
-    /// The kind of failure that shows most.
+    /// Most likely failure type.
     failure_type: Option<String>,
     /// `monitor`, `pattern` or `hand`.
     injection_path: Option<&'static str>,
-    /// The monitor that speaks, `e2`, or `hand`.
+    /// Monitor that provides the guidance, `e2`, or `hand`.
     intervention_source: Option<String>,
     pattern_id: Option<String>,
     /// The monitors whose score reached their threshold.
@@ -97,28 +96,28 @@ struct Verdict {
     /// Monitors of the other suite at their thresholds. They do not affect the composite or the guidance.
     signals: Vec<String>,
     composite: f64,
-    /// Why they fired.
+    /// Evidence of the monitors that fired.
     evidence: Vec<Evidence>,
-    /// How hard the newest thought looks.
+    /// Difficulty score of the newest thought.
     difficulty: Option<f64>,
     step_count: u32,
-    /// What these steps are known by, for `after_mark` of the next request.
+    /// Hash of these steps, for `after_mark` of the next request.
     mark: String,
-    /// What was not taken as it was given.
+    /// Values that were changed or ignored.
     notes: Vec<String>,
 }
 
-/// How a trace is judged.
+/// Settings of an assessment.
 struct Judged {
     rules: Arc<Engine>,
     task: String,
     first_step_index: u32,
-    /// Everything above, as bytes: states judged in another way are other states.
+    /// Hash of all settings, part of the key of cached states.
     by: Vec<u8>,
     notes: Vec<String>,
 }
 
-/// Judges a trace and says whether to steer.
+/// Assesses a trace and returns guidance if it is due.
 #[utoipa::path(post, path = "/monitors/evaluate", tag = "steering", request_body = EvaluateBody, responses(
     (status = 200, body = Verdict),
     (status = 409, description = "what came before `after_mark` is not known here: send the whole run", body = Problem),
@@ -129,7 +128,7 @@ async fn evaluate(
     request: Request,
 ) -> ApiResult<Response> {
     let body = body::read(request.into_body(), api.max_body_bytes).await?;
-    // A key's organisation owns what is remembered; operators may name any, and the body that names it is part of the key.
+    // Cached states belong to the organisation of the key; for operators, the body that names it is part of the hash.
     let owner = caller.scope(None, None);
     let owner = format!("{:?}/{:?}", owner.org, owner.project);
     // A repeated request, such as a retry, gets the same reply.
@@ -151,11 +150,11 @@ async fn evaluate(
     api.runtime.trace_cache.insert(api.runtime.trace_cache.state_key(&judged.by, trace), state);
     if let Some(situation) = situation {
         let model = settings.model.as_deref().unwrap_or_default();
-        speak_by_pattern(&api, &org, model, &situation, &mut verdict).await;
+        add_pattern_guidance(&api, &org, model, &situation, &mut verdict).await;
     }
     if let Some(run_id) = settings.run_id.as_deref().filter(|run_id| !run_id.is_empty()) {
         let run = RunKey { org, run_id: run_id.to_owned() };
-        speak_by_hand(&api.runtime.messages.claim(&run).await.texts(), &mut verdict);
+        add_operator_messages(&api.runtime.messages.claim(&run).await.texts(), &mut verdict);
     }
     verdict.notes = judged.notes.into_iter().chain(truncated).collect();
     // Counted when the client reports the step: the public SDKs call both routes for one step.
@@ -168,7 +167,7 @@ fn json(body: Bytes) -> Response {
     ([(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-/// Weights, suite and task of a request. A store that is away costs the profile, not the answer.
+/// Weights, suite and task of a request. If the store is unavailable, the default profile is used.
 async fn judged(api: &ApiState, org: &str, project: &str, settings: &Settings) -> Judged {
     let run = match settings.run_id.as_deref().filter(|run_id| !run_id.is_empty()) {
         Some(run_id) => {
@@ -230,7 +229,7 @@ async fn observed(
     // The newest known state is mostly the one before the last step.
     let (done, state) = before
         .or_else(|| {
-            let newest = hashes.iter().enumerate().rev().take(STATES_TRIED);
+            let newest = hashes.iter().enumerate().rev().take(MAX_STATE_LOOKUPS);
             newest
                 .map(|(at, trace)| (at + 1, *trace))
                 .find_map(|(done, trace)| Some((done, api.runtime.trace_cache.take(key(trace))?)))
@@ -241,7 +240,7 @@ async fn observed(
         let (state, truncated) = observe_from(&steps, done, state)?;
         Ok((state, trace, truncated))
     };
-    if hashes.len() - done <= STEPS_INLINE_MAX {
+    if hashes.len() - done <= MAX_INLINE_STEPS {
         return work();
     }
     tokio::task::spawn_blocking(work).await.unwrap_or(Err(ApiError::Internal))
@@ -292,12 +291,12 @@ fn observe_from(
     Ok((watched, cuts.names().into_iter().map(cut).collect()))
 }
 
-/// What the monitors say of the newest step, and the situation in which a pattern may speak instead.
+/// Builds the verdict on the newest step, and the situation for the pattern look-up.
 fn verdict(watched: &MonitorState) -> (Verdict, Option<Situation>) {
     let assessment = &watched.latest;
     let ranked = watched.monitors.ranked(assessment);
     let worst = ranked.first();
-    let is_risky = assessment.composite > RISKY_ABOVE;
+    let is_risky = assessment.composite > LOOKUP_THRESHOLD;
     let shows = worst.filter(|reading| reading.fired || is_risky);
     let mut verdict = Verdict {
         inject: false,
@@ -333,15 +332,15 @@ fn verdict(watched: &MonitorState) -> (Verdict, Option<Situation>) {
     (verdict, situation.filter(|situation| !situation.context.is_empty()))
 }
 
-/// No monitor fired, but something shows.
+/// Situation without a fired monitor but with a high composite.
 struct Situation {
     failure_type: &'static str,
     context: String,
     newest: u32,
 }
 
-/// The second path: a pattern against the kind of failure that shows.
-async fn speak_by_pattern(
+/// Looks up a pattern for the most likely failure type.
+async fn add_pattern_guidance(
     api: &ApiState,
     org: &str,
     model: &str,
@@ -374,8 +373,8 @@ async fn speak_by_pattern(
     api.runtime.patterns.record_uses(&found);
 }
 
-/// What a person says comes first; whatever else is due follows it.
-fn speak_by_hand(words: &[String], verdict: &mut Verdict) {
+/// Puts operator messages in front of other guidance.
+fn add_operator_messages(words: &[String], verdict: &mut Verdict) {
     if words.is_empty() {
         return;
     }

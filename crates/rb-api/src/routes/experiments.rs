@@ -23,7 +23,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Whose {
-    /// Heeded for the operator's keys only.
+    /// Ignored unless the key is an operator's.
     org_id: Option<String>,
     project_id: Option<String>,
 }
@@ -52,7 +52,7 @@ async fn list(
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Asked {
-    /// Heeded for the operator's keys only.
+    /// Ignored unless the key is an operator's.
     org_id: Option<String>,
     project_id: Option<String>,
     /// The share of runs that was to be steered, for the check of the split.

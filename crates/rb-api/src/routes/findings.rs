@@ -1,6 +1,6 @@
-//! Findings: what agents learned about a codebase, stored and recalled by meaning.
+//! Findings of agents about a codebase, with semantic search.
 //!
-//! A codebase is often named `org/repo`; see `crate::slashes` for how that reaches these routes.
+//! A codebase is often named `org/repo`; see [`crate::path_ids`].
 
 /// One of something, or a list.
 mod one_or_many;
@@ -33,7 +33,7 @@ const BATCH_MAX: usize = 1_000;
 const TOP_K_DEFAULT: i64 = 5;
 const TOP_K_MAX: i64 = 50;
 const THRESHOLD_DEFAULT: f64 = 0.5;
-/// What the ids of findings begin with; 32 hexadecimal digits follow.
+/// Prefix of finding ids; 32 hexadecimal digits follow.
 const ID_PREFIX: &str = "fnd_";
 const NOT_THERE: ApiError = ApiError::NotFound("there is no such finding");
 
@@ -49,7 +49,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Whose {
-    /// Heeded for the operator's keys only.
+    /// Ignored unless the key is an operator's.
     org_id: Option<String>,
     project_id: Option<String>,
 }
@@ -73,7 +73,7 @@ struct Finding {
     metadata: Map<String, Value>,
     created_at: String,
     updated_at: String,
-    /// How likely it answers the question, from 0 to 1; 1 in lists, where nothing was asked.
+    /// Relevance to the query, from 0 to 1; 1 in lists.
     score: f64,
 }
 
@@ -95,7 +95,7 @@ impl Finding {
 /// A finding to be stored.
 #[derive(Deserialize, ToSchema)]
 struct NewFinding {
-    /// What was learned.
+    /// Text of the finding.
     #[schema(min_length = 1, max_length = 8_000)]
     content: String,
     /// The file it is about.
@@ -113,13 +113,13 @@ fn note() -> String {
     TYPE_DEFAULT.to_owned()
 }
 
-/// What was stored.
+/// Stored findings.
 #[derive(Serialize, ToSchema)]
 struct StoredFinding {
     /// Of the first, if there are several.
     finding_id: Option<String>,
     stored: bool,
-    /// Of all, in the order they came.
+    /// Ids in the order of the request.
     finding_ids: Vec<String>,
 }
 
@@ -128,13 +128,13 @@ struct StoredFinding {
 struct Search {
     #[schema(min_length = 1, max_length = 2_000)]
     query: String,
-    /// At most so many; 5 if left out, and brought between 1 and 50.
+    /// Maximum number of results; default 5, clamped to 1..50.
     top_k: Option<i64>,
-    /// Only findings with this score or more; 0.5 if left out, and brought between 0 and 1.
+    /// Minimum score; default 0.5, clamped to 0..1.
     score_threshold: Option<f64>,
 }
 
-/// What answers it, best first.
+/// Search results, best first.
 #[derive(Serialize, ToSchema)]
 struct Results {
     results: Vec<Finding>,
@@ -156,18 +156,18 @@ struct Codebases {
 /// Files that changed.
 #[derive(Deserialize, ToSchema)]
 struct Changed {
-    /// What was found about them no longer holds.
+    /// Findings about these files are deleted.
     #[schema(max_items = 1_024)]
     file_paths: Vec<String>,
 }
 
-/// How many findings went.
+/// Number of deleted findings.
 #[derive(Serialize, ToSchema)]
 struct Invalidated {
     invalidated: u64,
 }
 
-/// What is to change; null and left out keep what is there.
+/// Changes of a finding; null and missing fields stay unchanged.
 #[derive(Deserialize, ToSchema)]
 struct FindingPatch {
     #[schema(min_length = 1, max_length = 8_000)]
@@ -181,7 +181,7 @@ struct FindingPatch {
     metadata: Option<Map<String, Value>>,
 }
 
-/// What went.
+/// Deleted findings.
 #[derive(Serialize, ToSchema)]
 struct Gone {
     /// `cleared` for a codebase, `deleted` for one finding.
@@ -189,7 +189,7 @@ struct Gone {
     deleted: u64,
 }
 
-/// What is wrong with the texts of a finding, as (field, said).
+/// Validation errors of the texts of a finding, as (field, message).
 fn faults(
     content: Option<&str>,
     path: Option<&str>,
@@ -286,7 +286,7 @@ async fn store(
     Ok(Json(StoredFinding { stored: finding_id.is_some(), finding_id, finding_ids }))
 }
 
-/// The findings that answer a question best.
+/// Searches the findings of a codebase.
 #[utoipa::path(post, path = "/findings/{codebase_id}/search", tag = "findings",
     params(("codebase_id" = String, Path, description = "may hold slashes"), Whose),
     request_body = Search,
@@ -306,7 +306,7 @@ async fn search(
         let said = format!("longer than {QUERY_CHARS_MAX} characters; shorten it");
         return Err(unprocessable(&["body", "query"], said));
     }
-    // Clients send what their users typed, so what is out of range is brought into it.
+    // Values come from users of the client, so they are clamped.
     let count_max = asked.top_k.unwrap_or(TOP_K_DEFAULT).clamp(1, TOP_K_MAX);
     let count_max = usize::try_from(count_max).unwrap_or(1);
     let score_min = asked.score_threshold.unwrap_or(THRESHOLD_DEFAULT).clamp(0.0, 1.0);
@@ -336,7 +336,7 @@ async fn list(
     Ok(Json(Findings { count: findings.len(), findings }))
 }
 
-/// Forgets what was found about files that changed.
+/// Deletes the findings about changed files.
 #[utoipa::path(post, path = "/findings/{codebase_id}/invalidate", tag = "findings",
     params(("codebase_id" = String, Path, description = "may hold slashes"), Whose),
     request_body = Changed,
@@ -402,8 +402,7 @@ async fn change(
     Ok(Json(Finding::new(&row, 1.0)))
 }
 
-/// Deletes one finding. If the codebase has none of that id, the address is taken as a codebase with a slash in its
-/// name, which is cleared.
+/// Deletes a finding. If the codebase has none with that id, the path is read as the name of a codebase, which is cleared.
 #[utoipa::path(delete, path = "/findings/{codebase_id}/{finding_id}", tag = "findings",
     params(
         ("codebase_id" = String, Path, description = "may hold slashes"),
@@ -433,14 +432,14 @@ async fn delete(
         return Ok(Json(Gone { status: "deleted", deleted }));
     }
     let cleared = clear_codebase(&api, &org, &format!("{codebase}/{finding_id}")).await?;
-    // Clearing what is empty succeeds, unless an id of ours shows that a finding was meant.
+    // Clearing an empty codebase succeeds, unless the last segment is a finding id.
     if cleared.deleted == 0 && is_our_id(&finding_id) {
         return Err(NOT_THERE);
     }
     Ok(Json(cleared))
 }
 
-/// Forgets everything about a codebase.
+/// Deletes all findings of a codebase.
 #[utoipa::path(delete, path = "/findings/{codebase_id}", tag = "findings",
     params(("codebase_id" = String, Path, description = "may hold slashes"), Whose),
     responses((status = 200, body = Gone)),

@@ -1,4 +1,4 @@
-//! Is it up, and what does it count.
+//! Health check and metrics.
 
 use axum::Json;
 use axum::extract::State;
@@ -18,14 +18,14 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
 
 #[derive(Serialize, ToSchema)]
 struct Health {
-    /// `ok`, or `degraded` while the database is away and what is told waits on this node.
+    /// `ok`, or `degraded` while the database is unavailable and run data is queued on this node.
     status: &'static str,
-    /// The room that takes on this node's disk.
+    /// Size of the queue on disk, in bytes.
     waiting_bytes: u64,
     version: &'static str,
 }
 
-/// Whether the server and its database answer.
+/// Reports whether the server and its database are available.
 #[utoipa::path(get, path = "/health", tag = "server", responses(
     (status = 200, body = Health),
     (status = 503, description = "the database is away", body = Problem),
@@ -34,7 +34,7 @@ async fn health(State(api): State<ApiState>) -> ApiResult<Json<Health>> {
     let waiting = api.runtime.store.backlog();
     let status = match api.runtime.store.ping().await {
         Ok(()) if waiting.is_none_or(|waiting| !waiting.is_pending) => "ok",
-        // The node still passes requests on and takes what it is told: nobody should be kept away from it.
+        // Status 200: the node still forwards requests and queues run data.
         Ok(()) | Err(_) if waiting.is_some() => "degraded",
         Ok(()) | Err(_) => return Err(ApiError::Unavailable),
     };

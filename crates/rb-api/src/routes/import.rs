@@ -20,40 +20,40 @@ use rb_runtime::limits::MAX_NAME_CHARS;
 
 /// A transcript may be this long once it is unpacked.
 const BYTES_MAX: usize = 64 << 20;
-/// So many complaints are told; the others are counted.
+/// Maximum number of diagnostics in a response; others are counted.
 const COMPLAINTS_MAX: usize = 50;
 
 pub(super) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(import))
 }
 
-/// What is sent.
+/// Query of an import.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Sent {
     /// The file's name; runs without a name of their own are called by it.
     #[param(max_length = 256)]
     file: Option<String>,
-    /// The format's name as in docs/transcripts.md; otherwise it is told by the content.
+    /// Format name of docs/transcripts.md; detected from the content by default.
     format: Option<String>,
     /// The body is a piece of a file whose lines stand for themselves, and begins with this line, counted from 1.
     #[param(minimum = 1)]
     line: Option<u64>,
-    /// Heeded for the operator's keys only.
+    /// Ignored unless the key is an operator's.
     org_id: Option<String>,
     project_id: Option<String>,
 }
 
-/// What was read of a transcript, and what became of it.
+/// Result of an import.
 #[derive(Debug, Serialize, ToSchema)]
 struct Imported {
-    /// How it was read.
+    /// Detected format.
     format: &'static str,
     #[serde(flatten)]
     tally: ImportSummary,
     /// The first fifty.
     complaints: Vec<Told>,
-    /// How many there are.
+    /// Total number.
     complaint_count: usize,
 }
 

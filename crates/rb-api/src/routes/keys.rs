@@ -1,4 +1,4 @@
-//! Keys, for the operator: list, make, revoke.
+//! API keys: list, create, revoke. Operator only.
 
 use axum::Json;
 use axum::extract::State;
@@ -54,7 +54,7 @@ impl From<KeyRow> for Key {
     }
 }
 
-/// What a new key is to be.
+/// Properties of a new key.
 #[derive(Deserialize, ToSchema)]
 struct NewKey {
     #[serde(default)]
@@ -75,7 +75,7 @@ struct NewKey {
 /// A new key with its secret.
 #[derive(Serialize, ToSchema)]
 struct MadeKey {
-    /// Shown this once; it cannot be read again.
+    /// Only returned once.
     secret: String,
     #[serde(flatten)]
     key: Key,
@@ -109,7 +109,7 @@ async fn list(
     Ok(Json(api.runtime.store.keys().await?.into_iter().map(Key::from).collect()))
 }
 
-/// Makes a key. Operator only. The first key closes a server that was open to the local user.
+/// Creates a key. Operator only. After the first key, a local server requires keys.
 #[utoipa::path(post, path = "/keys", tag = "keys", request_body = NewKey, responses(
     (status = 201, body = MadeKey),
     (status = 403, description = "not the operator's key", body = Problem),
@@ -141,7 +141,7 @@ async fn create(
     Ok((StatusCode::CREATED, Json(MadeKey { secret, key: row.into() })))
 }
 
-/// Revokes a key: it is refused from now on. Operator only; may be said twice.
+/// Revokes a key. Operator only; repeating it has no effect.
 #[utoipa::path(delete, path = "/keys/{key_id}", tag = "keys",
     params(("key_id" = String, Path)),
     responses(

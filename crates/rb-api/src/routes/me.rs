@@ -1,4 +1,4 @@
-//! Who am I.
+//! Caller of a key.
 
 use axum::Json;
 use axum::extract::State;
@@ -15,7 +15,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(me))
 }
 
-/// The caller, as its key says.
+/// Caller.
 #[derive(Serialize, ToSchema)]
 struct Me {
     /// The id of the key; `local` while the server needs none, `static-N` for the operator's N-th.
@@ -24,9 +24,9 @@ struct Me {
     org_id: Option<String>,
     /// The project it is limited to.
     project_id: Option<String>,
-    /// Whether it may name any organisation and manage keys.
+    /// The key has access to all organisations and manages keys.
     is_superuser: bool,
-    /// Whether the server needs no key at the moment.
+    /// The server needs no key.
     is_open: bool,
 }
 

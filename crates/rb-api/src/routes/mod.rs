@@ -1,51 +1,50 @@
-//! The routes, one file an area; each area has a `routes()`, and this file merges them.
+//! Routes, one file per area; each area exports `routes()`, and this file merges them.
 //!
-//! Every route stands under `/v1` and without it, since the SDKs call it without. All of them are described to
-//! OpenAPI by the same macro that mounts them, so none can be missing there.
+//! The macro that mounts a route also describes it in the OpenAPI document.
 
 /// The usage meter.
 mod billing;
-/// The description, for programs and people.
+/// API reference.
 mod docs;
-/// Judges a whole trace.
+/// Assessment of a trace.
 mod evaluate;
 /// Request of `evaluate`.
 mod evaluate_request;
-/// What experiments show.
+/// Experiment reports.
 mod experiments;
-/// What agents learned about a codebase.
+/// Findings about codebases.
 mod findings;
-/// Is it up, and what does it count.
+/// Health and metrics.
 mod health;
-/// Recorded runs in.
+/// Import of recorded runs.
 mod import;
-/// Keys, for the operator.
+/// API keys.
 mod keys;
-/// Who am I.
+/// Caller of a key.
 mod me;
 /// Messages to running agents.
 mod operator_messages;
-/// Spans of OpenTelemetry.
+/// OpenTelemetry traces.
 mod otlp;
 /// The pattern library.
 mod patterns;
 /// Complete traces.
 mod post_trace;
-/// Weights under a name.
+/// Monitor weights by name.
 mod profiles;
 /// Token counts and models of reported steps.
 mod reported_tokens;
-/// Runs as they are read.
+/// Queries of runs.
 mod runs;
-/// How hard a thought looks.
+/// Difficulty score of a thought.
 mod score;
-/// The table of monitors.
+/// List of monitors.
 mod scorers;
-/// What happens, as it happens.
+/// Event stream.
 mod stream;
-/// What agents tell while they work.
+/// Reported runs and steps.
 mod telemetry;
-/// Patterns for a situation.
+/// Pattern retrieval.
 mod traces;
 /// The walk of a run over HTTP.
 mod walk;
@@ -60,7 +59,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::{Api, ApiState};
 
-/// The routes that need a caller.
+/// Routes that need a key.
 fn areas() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .merge(evaluate::routes())
@@ -84,7 +83,7 @@ fn areas() -> OpenApiRouter<ApiState> {
         .merge(scorers::routes())
 }
 
-/// The routes that need none.
+/// Routes that need no key.
 fn open_areas() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().merge(health::routes()).merge(docs::routes())
 }
@@ -100,7 +99,7 @@ pub fn open_routes<S>(api: Arc<Api>) -> Router<S> {
     open_areas().split_for_parts().0.with_state(api)
 }
 
-/// The description of all routes, under `/v1`.
+/// OpenAPI document of all routes, under `/v1`.
 pub fn openapi() -> OpenApi {
     let versioned = |areas: OpenApiRouter<ApiState>| {
         OpenApiRouter::new().nest("/v1", areas).split_for_parts().1

@@ -1,4 +1,4 @@
-//! Steers a run by hand: a person's words go to the agent the way the engine's advice goes.
+//! Operator messages: sent to the agent like the guidance of the engine.
 
 use axum::Json;
 use axum::extract::State;
@@ -19,23 +19,23 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(steer))
 }
 
-/// What to say to the agent.
+/// Message to the agent.
 #[derive(Deserialize, ToSchema)]
 struct SteerBody {
     #[schema(min_length = 1, max_length = 1_500)]
     text: String,
-    /// Heeded for the operator's keys only.
+    /// Ignored unless the key is an operator's.
     org_id: Option<String>,
     project_id: Option<String>,
 }
 
-/// It waits for the next model call.
+/// Queued message.
 #[derive(Serialize, ToSchema)]
 struct Steered {
     run_id: String,
     /// `waiting`.
     status: &'static str,
-    /// How many messages wait for this run.
+    /// Number of pending messages of the run.
     waiting: usize,
 }
 

@@ -26,18 +26,18 @@ use rb_runtime::import::{self, ImportSource, ImportedRun};
 use rb_runtime::otlp_traces::OpenTrace;
 use rb_runtime::runs::stored_steps;
 
-/// An export may be this long once it is unpacked: spans hold whole conversations.
+/// Maximum decompressed size of an export: spans contain whole conversations.
 const BYTES_MAX: usize = 32 << 20;
 
-/// Exporters add `/v1/traces` to the address that they are given, which is `…/otlp`.
+/// Route: exporters append `/v1/traces` to their endpoint, which is `…/otlp`.
 pub(super) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(traces))
 }
 
-/// Takes an export of OpenTelemetry traces, in protobuf or JSON, plain or with gzip.
+/// Receives OpenTelemetry traces as protobuf or JSON, plain or gzip.
 ///
-/// Spans that follow the conventions of `gen_ai` or of `openinference` become runs that are watched and never steered; others are
-/// passed over. The answer is in the form of the request.
+/// Spans that follow the conventions of `gen_ai` or `openinference` become runs that are observed and never steered; others
+/// are ignored. The response has the format of the request.
 #[utoipa::path(post, path = "/otlp/v1/traces", tag = "telemetry",
     request_body(content(
         (serde_json::Value = "application/json"),
@@ -69,7 +69,7 @@ async fn traces(
     Authenticated(caller): Authenticated,
     request: Request,
 ) -> Response {
-    // As on every other route, a body that does not say what it is counts as JSON.
+    // As on every other route, a body without a content type is JSON.
     let encoding = match text_of(&request, header::CONTENT_TYPE).as_str() {
         "" => Some(Encoding::Json),
         named => Encoding::of_content_type(named),
@@ -95,7 +95,7 @@ async fn traces(
     response
 }
 
-/// What was not taken, and why.
+/// Rejected spans with the reason.
 #[derive(Default)]
 struct Taken {
     refused: usize,
@@ -141,7 +141,7 @@ impl Taken {
     }
 }
 
-/// Adds spans to their trace and brings its runs up to date; answers how many found no room.
+/// Adds spans to their trace and updates its runs; returns the number of rejected spans.
 async fn extend(
     api: &ApiState,
     caller: &Caller,
@@ -205,7 +205,7 @@ async fn keep(
 
 const FORMAT: &str = "otlp";
 
-/// The steps that were stored before any of the spans that are held.
+/// Steps stored before the buffered spans.
 async fn before(api: &ApiState, run: &RunKey, held: &mut OpenTrace) -> ApiResult<Vec<StepRow>> {
     let base = if let Some(base) = held.stored_before.get(&run.run_id) {
         *base

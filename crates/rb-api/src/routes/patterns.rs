@@ -1,6 +1,7 @@
-//! The library from outside: patterns listed, added, changed, removed.
+//! Pattern library: list, add, change and remove patterns.
 //!
-//! An organisation's key sees and changes its own E1. E2 and E3 are everybody's, so only the operator changes them.
+//! A key of an organisation has access to its E1 patterns. E2 and E3 patterns are shared by all organisations and changed
+//! with an operator's key.
 
 use axum::Json;
 use axum::extract::State;
@@ -30,7 +31,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list, add)).routes(routes!(change, remove))
 }
 
-/// The three kinds of patterns.
+/// Tier of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum TierName {
@@ -53,15 +54,15 @@ impl TierName {
 pub(super) struct PatternOut {
     tier: String,
     pattern_id: String,
-    /// Whose it is; empty for everybody's.
+    /// Owner; empty for all organisations.
     org_id: String,
     failure_type: Option<String>,
     model_family: Option<String>,
     source_trace_id: Option<String>,
     gate_threshold: Option<f64>,
-    /// What is compared with a run's situation, one situation a line.
+    /// Situations the pattern applies to, one per line.
     context: String,
-    /// Under all names that clients read.
+    /// With the aliases that clients read.
     fields: Map<String, Value>,
     created_at: String,
     updated_at: String,
@@ -128,15 +129,15 @@ async fn list(
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct AddBody {
     tier: TierName,
-    /// A new one is made if it is left out.
+    /// Generated if missing.
     #[schema(max_length = 256)]
     pattern_id: Option<String>,
     /// E1: `situation`, `dead_ends`, `unlock`; E2: `trajectory`, `diagnosis`, `intervention`, `avoid`; E3: `instruction`,
-    /// `meta_reasoning_prompt`. The names that the SDKs read are taken too.
+    /// `meta_reasoning_prompt`. The aliases of the SDKs are accepted.
     fields: Map<String, Value>,
     #[serde(flatten)]
     attributes: PatternAttributes,
-    /// Whose E1 pattern it is; the key's own organisation wins.
+    /// Owner of an E1 pattern; ignored unless the key is an operator's.
     org_id: Option<String>,
 }
 
@@ -156,7 +157,7 @@ async fn add(
     Ok((StatusCode::CREATED, Json(PatternOut::from(&row))))
 }
 
-/// What changes; fields that are not named stay.
+/// Changes of a pattern; missing fields stay unchanged.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct ChangeBody {
     fields: Option<Map<String, Value>>,

@@ -33,7 +33,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
 #[derive(Serialize, ToSchema)]
 #[expect(clippy::struct_field_names, reason = "every id on the wire says whose it is")]
 pub(super) struct Profile {
-    /// Whatever else it was created with.
+    /// Additional fields of the creator.
     #[serde(flatten)]
     #[schema(ignore)]
     extra: Map<String, Value>,
@@ -45,23 +45,23 @@ pub(super) struct Profile {
     description: String,
     /// The weight of every monitor under this profile.
     weights: BTreeMap<&'static str, f64>,
-    /// The weights that differ from `coding` by this profile's own word.
+    /// Weights set by this profile; others are those of `coding`.
     own_weights: BTreeMap<String, f64>,
     /// Built-in profiles cannot be changed.
     built_in: bool,
     created_at: Option<String>,
     updated_at: Option<String>,
-    /// What was not taken as it was given.
+    /// Values that were changed or ignored.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
 
-/// What a new profile is to be. Further fields are kept and given back.
+/// Properties of a new profile. Additional fields are stored.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct NewProfile {
     #[schema(min_length = 1, max_length = 64)]
     profile_id: String,
-    /// Heeded for the operator's keys only.
+    /// Ignored unless the key is an operator's.
     #[schema(max_length = 256)]
     org_id: Option<String>,
     /// Empty for the whole organisation.
@@ -69,7 +69,7 @@ pub(super) struct NewProfile {
     project_id: Option<String>,
     #[schema(max_length = 4_000)]
     description: Option<String>,
-    /// By monitor; others keep their weight under `coding`. Outside 0 to 1 they are clamped, and a note says so.
+    /// Weights by monitor, clamped to 0..1 with a note; others keep their weight of `coding`.
     #[serde(default)]
     weights: BTreeMap<String, f64>,
     #[serde(flatten)]
@@ -77,7 +77,7 @@ pub(super) struct NewProfile {
     extra: Map<String, Value>,
 }
 
-/// What is to change. Further fields are kept; those given as null go.
+/// Changes of a profile. Additional fields are stored; null removes one.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct ProfilePatch {
     #[schema(max_length = 4_000)]
@@ -93,7 +93,7 @@ pub(super) struct ProfilePatch {
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Whose {
-    /// Heeded for the operator's keys only.
+    /// Ignored unless the key is an operator's.
     org_id: Option<String>,
     /// Empty for the whole organisation.
     project_id: Option<String>,
@@ -156,7 +156,7 @@ fn by_name(weights: &Weights) -> BTreeMap<&'static str, f64> {
     monitors::ALL.iter().map(|spec| spec.id).zip(weights.iter()).collect()
 }
 
-/// What a reply says by itself is not kept beside it.
+/// Drops additional fields that equal response fields.
 fn kept(extra: Map<String, Value>) -> impl Iterator<Item = (String, Value)> {
     const OURS: [&str; 8] = [
         "profile_id",

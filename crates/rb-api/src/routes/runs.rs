@@ -1,4 +1,4 @@
-//! Runs as they are read: the list, one with its steps, and how all of them fare.
+//! Queries of runs: the list, one run with its steps, and the summary.
 
 use std::collections::BTreeMap;
 
@@ -26,11 +26,11 @@ use rb_runtime::clock::{day_of, format_rfc3339, now_ms};
 
 const RUNS_DEFAULT: u32 = 200;
 const RUNS_MAX: u32 = 10_000;
-/// A step's index is at most 10,000, so this is every step of a run.
+/// Number of all steps of a run: an index is at most 10,000.
 const STEPS_MAX: u32 = 10_001;
-/// Runs in the little curve of the summary.
+/// Number of runs in the sparkline of the summary.
 const RECENT_RUNS: u32 = 30;
-/// What runs are filed under that did not name their framework.
+/// Framework of runs that did not report one.
 const NO_FRAMEWORK: &str = "(none)";
 const NOT_THERE: ApiError = ApiError::NotFound("there is no such run");
 
@@ -43,15 +43,15 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
 struct Listed {
     #[param(minimum = 1, maximum = 10_000, default = 200)]
     limit: Option<u32>,
-    /// Skips so many runs; `after` is faster on later pages.
+    /// Number of runs to skip; `after` is faster on later pages.
     #[serde(default)]
     offset: u32,
-    /// Heeded for the operator's keys only.
+    /// Ignored unless the key is an operator's.
     org_id: Option<String>,
     project_id: Option<String>,
-    /// Another word for `org_id`: here organisations have no other name.
+    /// Alias of `org_id`.
     org_name: Option<String>,
-    /// The name of the key that first told of the run.
+    /// Name of the key that created the run.
     api_key_name: Option<String>,
     /// The agent's name.
     agent: Option<String>,
@@ -96,7 +96,7 @@ struct Run {
     task_profile: String,
     /// The run that started this one; empty if none did.
     parent_run_id: String,
-    /// The name of the key that first told of it.
+    /// Name of the key that created the run.
     api_key_name: String,
     last_seen_at: String,
     /// `success`, `failure`, `other` or `unfinished`.
@@ -109,7 +109,7 @@ struct Run {
     cost_usd: f64,
     /// Steps on which guidance was given.
     injected_steps: u64,
-    /// On how many steps each monitor fired.
+    /// Number of steps on which each monitor fired.
     fires_by_monitor: BTreeMap<String, u64>,
 }
 
@@ -132,7 +132,7 @@ struct Step {
     thought: String,
     observation: Option<String>,
     tokens: u64,
-    /// What each monitor read.
+    /// Score of each monitor.
     #[schema(value_type = BTreeMap<String, f64>)]
     scores: Scores,
     /// The composite.
@@ -145,7 +145,7 @@ struct Step {
     injections: Vec<String>,
     injection_sources: Vec<String>,
     intervention_texts: Vec<String>,
-    /// What the agent's side says has fired.
+    /// Monitors that fired according to the client.
     monitors_fired: Vec<String>,
     failure_type: Option<String>,
     #[schema(value_type = Object)]
@@ -158,11 +158,11 @@ struct Step {
     cache_read_tokens: u64,
     cache_write_tokens: u64,
     cost_usd: f64,
-    /// Why monitors fired.
+    /// Evidence of the monitors that fired.
     evidence: Vec<Reason>,
 }
 
-/// Why a monitor fired, and about which steps.
+/// Evidence of a monitor with its steps.
 #[derive(Serialize, ToSchema)]
 struct Reason {
     monitor: String,
@@ -328,13 +328,13 @@ fn moment(name: &str, text: Option<&str>) -> ApiResult<Option<i64>> {
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Detailed {
-    /// Heeded for the operator's keys only.
+    /// Ignored unless the key is an operator's.
     org_id: Option<String>,
     project_id: Option<String>,
     /// The steps from this index on.
     #[serde(default)]
     from_step: u32,
-    /// At most so many steps.
+    /// Maximum number of steps.
     #[param(default = 10_001)]
     step_limit: Option<u32>,
 }
@@ -363,15 +363,15 @@ async fn detail(
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Summed {
-    /// Heeded for the operator's keys only.
+    /// Ignored unless the key is an operator's.
     org_id: Option<String>,
     project_id: Option<String>,
-    /// Only runs that began on the last so many days, today included; 0 for all.
+    /// Number of last days in which the runs began, today included; 0 for all.
     #[serde(default)]
     days: u32,
 }
 
-/// How the runs fare.
+/// Summary of runs.
 #[derive(Serialize, ToSchema)]
 struct Summary {
     total_runs: u64,
@@ -383,11 +383,11 @@ struct Summary {
     peak_score: f64,
     /// The share of runs whose highest composite stayed below 0.35.
     clean_run_rate: f64,
-    /// On how many steps each monitor read 0.6 or more, whatever its own threshold.
+    /// Number of steps with a score of at least 0.6 by monitor, independent of its threshold.
     fires_by_monitor: BTreeMap<String, u64>,
-    /// Steps by the height of their composite.
+    /// Histogram of the composite.
     steps_by_monitor_severity: Severity,
-    /// The readings of each monitor by height.
+    /// Histogram of the score of each monitor.
     severity_by_monitor: BTreeMap<String, Severity>,
     by_framework: BTreeMap<String, Framework>,
     /// The last 30 runs, oldest first.
@@ -434,7 +434,7 @@ impl From<RunRow> for RunScore {
     }
 }
 
-/// How the runs fare, in one object.
+/// Returns the summary of all runs.
 #[utoipa::path(get, path = "/monitor/health-summary", tag = "runs", params(Summed), responses(
     (status = 200, body = Summary),
 ))]

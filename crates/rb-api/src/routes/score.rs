@@ -1,4 +1,4 @@
-//! How hard a thought looks.
+//! Difficulty score of a thought.
 
 use axum::Json;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What reads a run: the table of monitors.
+//! List of monitors.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ struct Scorer {
     name: &'static str,
     /// `heuristic` or `semantic`.
     suite: &'static str,
-    /// What it watches for.
+    /// Description.
     description: &'static str,
     /// It fires at this score.
     threshold: f64,

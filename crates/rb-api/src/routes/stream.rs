@@ -1,4 +1,4 @@
-//! What happens, as it happens: one event a stored step, to whoever may see it.
+//! Event stream: one event per stored step, filtered by the scope of the key.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::ApiState;
 use rb_http::Authenticated;
 use rb_http::body::Query as Asked;
 
-/// Something is sent at least this often, so that nobody between takes the silence for an end.
+/// Interval of keep-alive comments, below the idle timeouts of proxies.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
 
 pub(super) fn routes() -> OpenApiRouter<ApiState> {

@@ -48,7 +48,7 @@ pub(super) struct StartBody {
     codebase_id: Option<String>,
     org_id: Option<String>,
     project_id: Option<String>,
-    /// Which weights the monitors have; an unknown one has the defaults.
+    /// Profile of monitor weights; unknown names have the default weights.
     task_profile: Option<String>,
     /// The run that started this one.
     parent_run_id: Option<String>,
@@ -57,7 +57,7 @@ pub(super) struct StartBody {
     metadata: Option<Map<String, Value>>,
 }
 
-/// What was done.
+/// Result.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Told {
     run_id: String,
@@ -67,11 +67,11 @@ pub(super) struct Told {
     outcome: Option<String>,
     /// The fields that were too long and were cut.
     truncated: Vec<String>,
-    /// What was not taken as it was given.
+    /// Values that were changed or ignored.
     notes: Vec<String>,
 }
 
-/// Says that a run begins, or more about one that has begun.
+/// Creates a run, or adds to its description.
 #[utoipa::path(post, path = "/monitor/runs", tag = "telemetry", request_body = StartBody, responses(
     (status = 201, body = Told), (status = 404, body = Problem),
 ))]
@@ -124,7 +124,7 @@ pub(super) struct StepBody {
     /// `(first call)` where nothing was done yet: such a row is kept and is no step.
     thought: Option<String>,
     observation: Option<String>,
-    /// What a person said just before this step.
+    /// Message of the user before this step.
     user_input: Option<String>,
     is_error: Option<bool>,
     tokens: Option<u64>,
@@ -144,14 +144,14 @@ pub(super) struct StepBody {
     project_id: Option<String>,
 }
 
-/// What the monitors read.
+/// Scores of the monitors.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct StepReply {
     #[schema(value_type = BTreeMap<String, f64>)]
     scores: Scores,
     total_score: f64,
     fired: Vec<String>,
-    /// Why they fired.
+    /// Evidence of the monitors that fired.
     evidence: Vec<EvidenceOut>,
     /// The fields that were too long and were cut.
     truncated: Vec<String>,
@@ -257,7 +257,7 @@ async fn step(
     }))
 }
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct FinishBody {
     /// `success`, `failure`, `failure: <reason>`, or anything else.
@@ -266,10 +266,10 @@ pub(super) struct FinishBody {
     project_id: Option<String>,
 }
 
-/// What stands for an outcome that was not told.
+/// Default outcome.
 const OUTCOME_DEFAULT: &str = "completed";
 
-/// Says that a run ended. May be said again: the last outcome stands.
+/// Finishes a run. A repeated call replaces the outcome.
 #[utoipa::path(post, path = "/monitor/runs/{run_id}/finish", tag = "telemetry",
     params(("run_id" = String, Path, min_length = 1, max_length = 256)), request_body = FinishBody, responses(
     (status = 200, body = Told), (status = 404, body = Problem),

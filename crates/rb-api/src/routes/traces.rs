@@ -19,7 +19,7 @@ use rb_http::error::{ApiResult, unprocessable};
 use rb_runtime::limits::{MAX_TEXT_CHARS, Truncations};
 use rb_runtime::retrieval::{Match, PatternQuery, pattern_fields};
 
-/// Says that nothing was looked for because the allowance is used up: an empty list alone says "no match".
+/// Set if the quota is exhausted; an empty list alone means that no pattern matched.
 const OVER_CAP: HeaderName = HeaderName::from_static("x-reasonblocks-over-cap");
 const TOP_K_DEFAULT: u32 = 5;
 const TOP_K_MAX: u32 = 50;
@@ -31,7 +31,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
 /// A situation.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct RetrieveBody {
-    /// What the agent thought last; empty for standing rules. Beyond 64,000 characters it is cut.
+    /// Newest thought of the agent; empty for standing rules. Truncated to 64,000 characters.
     context: String,
     /// `e1`, `e2` or `e3`; left to the server if empty.
     tier: Option<TierIn>,
@@ -42,7 +42,7 @@ pub(super) struct RetrieveBody {
     top_k: Option<u32>,
     /// The model that will read them.
     model: Option<String>,
-    /// Accepted for older clients; the key says whose patterns are found.
+    /// Ignored; accepted from older clients.
     customer_id: Option<String>,
     /// Only patterns against this kind of failure.
     failure_type: Option<String>,

@@ -37,24 +37,24 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(walk))
 }
 
-/// What the last turn did, and what is about to be called. Only `step_index` is needed; texts that are too long are cut.
+/// Last turn of the agent and its next call. Only `step_index` is required; long texts are truncated.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct WalkBody {
-    /// Counts the model calls from 0. Before the first call there is nothing to tell but the task.
+    /// Index of the model call, from 0. Before the first call only the task is known.
     #[schema(minimum = 0, maximum = 10000)]
     step_index: u32,
     /// The model's visible text of the last turn.
     thought: Option<String>,
     /// The tool it called.
     action: Option<String>,
-    /// What the tool was given: text, or any JSON.
+    /// Input of the tool: text or any JSON.
     #[schema(value_type = serde_json::Value)]
     action_input: Option<Box<RawValue>>,
-    /// What came back.
+    /// Output of the tool.
     observation: Option<String>,
     /// The call of the tool failed.
     is_error: Option<bool>,
-    /// What a person said just before.
+    /// Message of the user before this step.
     user_input: Option<String>,
     /// The model that is about to be called; guidance is worded for it.
     model: Option<String>,
@@ -83,7 +83,7 @@ pub(super) struct WalkBody {
     project_id: Option<String>,
 }
 
-/// What to do with the next model call.
+/// Decision on the next model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum Decision {
@@ -91,11 +91,11 @@ enum Decision {
     GoOn,
     /// Put `guidance` into the request.
     Steer,
-    /// End the run; `stop` says why.
+    /// End the run; `stop` contains the reason.
     Stop,
 }
 
-/// What the monitors read, and what to do with the next model call.
+/// Scores of the monitors, and the decision on the next model call.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct WalkReply {
     run_id: String,
@@ -105,13 +105,13 @@ pub(super) struct WalkReply {
     decision: Decision,
     /// The text for the request, ready as it is; its first line marks it as ours.
     guidance: Option<String>,
-    /// Where the pieces of guidance come from: `monitor`, `budget`, `e1`, `e2`, `e3`, `hand`.
+    /// Sources of the guidance: `monitor`, `budget`, `e1`, `e2`, `e3`, `hand`.
     sources: Vec<&'static str>,
     /// The patterns among them.
     pattern_ids: Vec<String>,
-    /// How the run is going: `INIT`, `FAST`, `NORMAL`, `SLOW`, `SKIP` or `END`.
+    /// State of the run: `INIT`, `FAST`, `NORMAL`, `SLOW`, `SKIP` or `END`.
     state: &'static str,
-    /// How hard the newest thought looked, from 0 to 1.
+    /// Difficulty score of the newest thought, from 0 to 1.
     difficulty: Option<f64>,
     /// Every monitor's reading, from 0 (healthy) to 1 (worst).
     #[schema(value_type = BTreeMap<String, f64>)]

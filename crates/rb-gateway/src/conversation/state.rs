@@ -1,4 +1,4 @@
-//! What is remembered of a conversation between two of its requests, and what of that survives a restart.
+//! State of a conversation between two of its requests, and its stored form.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,105 +13,107 @@ use rb_wire::steps::{self, NewSteps, PendingTurn, Reply};
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Spend;
-use crate::cache_guard::Ledger;
-use crate::model_routing::Switching;
+use crate::cache_guard::CacheGuard;
+use crate::model_routing::ModelRouter;
 
-/// A conversation after its newest request.
+/// State after the newest request.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
-    /// The links of the newest request; after a restart only the last of them, at its place.
-    links: Known,
-    /// What that request left open.
+    /// Message hashes of the newest request; after a restart only the last one and its position.
+    links: History,
+    /// Turn that the newest request left incomplete.
     carry: Option<PendingTurn>,
-    /// What was put into requests before, and goes into every later one.
-    pub(crate) planted: Vec<Injection>,
+    /// Injections of earlier requests, repeated in every later one.
+    pub(crate) injections: Vec<Injection>,
     /// The index of the next step.
     pub(crate) next_index: u32,
-    pub(crate) ledger: Ledger,
-    /// What it is found by at the moment.
+    pub(crate) cache_guard: CacheGuard,
+    /// Key of the conversation in the index of newest messages.
     pub(crate) head: String,
-    /// The model that the newest request asked for.
+    /// Model of the newest request.
     model: String,
-    /// Whether the newest request brought tools.
+    /// The newest request defined tools.
     has_tools: bool,
-    /// The row of the newest step, for a call that is made again.
+    /// Row of the newest step, for a retry of its call.
     pub(crate) latest: Option<Arc<StepRow>>,
-    pub(crate) switching: Switching,
-    /// What requests beside the conversation used.
-    pub(crate) asides: Spend,
-    /// What the newest answer said, where the next request may go on from it without bringing it.
-    kept: Option<Reply>,
-    /// Such an answer is on its way.
-    awaits_answer: bool,
-    /// The provider's name for that answer: the conversation is found by it where the provider keeps it.
+    pub(crate) model_router: ModelRouter,
+    /// Usage of auxiliary requests.
+    pub(crate) auxiliary_spend: Spend,
+    /// Newest response, if the provider stores it and the next request may refer to it.
+    stored_reply: Option<Reply>,
+    /// Such a response is in flight.
+    response_pending: bool,
+    /// Id of that response, the key of a conversation that the provider stores.
     pub(crate) answer: String,
-    /// What the newest answer is known by in a history that was rewritten.
+    /// Hash of the newest response, the key of a conversation with a rewritten history.
     pub(crate) mark: String,
-    /// The answer that the newest request went on from.
-    went_on_from: Option<String>,
-    /// The client has rewritten its history before, and may do so with every request.
+    /// Response that the newest request continued.
+    previous_response_id: Option<String>,
+    /// The client has rewritten its history before.
     is_rewritten: bool,
 }
 
-/// What a request is to the conversation that its run is known by.
+/// Relation of a request to the main conversation of its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// A part of it.
-    Within(Continuity),
-    /// A part of it, and what was taken for its beginning was a request beside it.
-    Instead,
-    /// A request beside it, such as for a title.
-    Aside,
-    /// Another agent's, which the client gave no name of its own.
-    Other,
+pub(crate) enum RequestKind {
+    /// Part of the main conversation.
+    Main(Continuity),
+    /// The main conversation; the run was created from an auxiliary request that arrived first.
+    ReplacesAuxiliary,
+    /// Auxiliary request, for example for a title.
+    Auxiliary,
+    /// Conversation of a subagent without a session id of its own.
+    Subagent,
 }
 
 #[derive(Debug)]
-enum Known {
+enum History {
     All(Vec<MessageHash>),
     Head { count: usize, link: MessageHash },
 }
 
-impl Default for Known {
+impl Default for History {
     fn default() -> Self {
         Self::All(Vec::new())
     }
 }
 
-/// As it is stored.
+/// Conversation as stored JSON. Fields that were added later have defaults.
 #[derive(Serialize, Deserialize)]
-struct Kept<'a> {
+struct StoredConversation<'a> {
     count: usize,
     head: u64,
-    planted: Vec<KeptPlant>,
+    #[serde(rename = "planted")]
+    injections: Vec<StoredInjection>,
     next_index: u32,
-    ledger: Ledger,
+    #[serde(rename = "ledger")]
+    cache_guard: CacheGuard,
     #[serde(default)]
     model: String,
     #[serde(default)]
     has_tools: bool,
-    #[serde(default)]
-    switching: Switching,
-    #[serde(default)]
-    asides: Spend,
+    #[serde(default, rename = "switching")]
+    model_router: ModelRouter,
+    #[serde(default, rename = "asides")]
+    auxiliary_spend: Spend,
     #[serde(default)]
     carry: Option<Cow<'a, PendingTurn>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reply: Option<Cow<'a, Reply>>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    awaits_answer: bool,
+    #[serde(default, rename = "awaits_answer", skip_serializing_if = "std::ops::Not::not")]
+    response_pending: bool,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     answer: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     mark: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    went_on_from: Option<String>,
+    #[serde(default, rename = "went_on_from", skip_serializing_if = "Option::is_none")]
+    previous_response_id: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_rewritten: bool,
 }
 
 #[derive(Serialize, Deserialize)]
-struct KeptPlant {
+struct StoredInjection {
     message: usize,
     link: u64,
     channel: String,
@@ -119,27 +121,27 @@ struct KeptPlant {
 }
 
 impl Conversation {
-    /// How a request goes on from the newest one. One that brings only what is new goes on as a whole.
+    /// Compares a request with the newest one. All messages are new if the provider stores the history.
     pub(crate) fn continuity(&self, chat: &ParsedRequest<'_>) -> Continuity {
         if chat.is_server_side_history() && !self.is_empty() {
             let before = chat.previous_response_id();
-            let has_same_words = match &self.links {
-                Known::All(links) => *links == chat.hashes(),
-                Known::Head { count, link } => {
+            let has_same_messages = match &self.links {
+                History::All(links) => *links == chat.hashes(),
+                History::Head { count, link } => {
                     let last = chat.messages.last().map(|message| message.hash);
                     (chat.messages.len(), last) == (*count, Some(*link))
                 }
             };
-            // Where only the conversation is named, the same words after an answer are said once more.
-            let is_again = has_same_words
-                && self.went_on_from.as_deref() == before.as_deref()
-                && (before.is_some() || self.kept.is_none());
-            return if is_again { Continuity::Retry } else { Continuity::Continues { from: 0 } };
+            // If only the conversation is named, equal messages after a response are a new turn.
+            let is_retry = has_same_messages
+                && self.previous_response_id.as_deref() == before.as_deref()
+                && (before.is_some() || self.stored_reply.is_none());
+            return if is_retry { Continuity::Retry } else { Continuity::Continues { from: 0 } };
         }
         match &self.links {
-            Known::All(links) => Continuity::between(links, &chat.hashes()),
-            Known::Head { count: 0, .. } => Continuity::First,
-            Known::Head { count, link } => {
+            History::All(links) => Continuity::between(links, &chat.hashes()),
+            History::Head { count: 0, .. } => Continuity::First,
+            History::Head { count, link } => {
                 let same = chat.messages.get(count - 1).is_some_and(|found| found.hash == *link);
                 match (same, chat.messages.len().cmp(count)) {
                     (true, std::cmp::Ordering::Greater) => Continuity::Continues { from: *count },
@@ -150,33 +152,33 @@ impl Conversation {
         }
     }
 
-    /// What a request is to this conversation. Clients send more under the name of a session than the conversation of its
-    /// agent: they ask a small model for titles, topics and summaries, and let other agents work.
-    pub(crate) fn place(&self, chat: &ParsedRequest<'_>, is_of_harness: bool) -> Place {
+    /// Classifies a request. Clients send more than one conversation under a session id: requests for titles, topics and
+    /// summaries to a small model, and subagents.
+    pub(crate) fn kind_of(&self, chat: &ParsedRequest<'_>, is_session_scoped: bool) -> RequestKind {
         let continuity = self.continuity(chat);
-        // An agent works with tools; what comes from the same program without any is about the work. A provider that
-        // keeps the conversation may keep its tools, too.
+        // An agent has tools; a request without tools from the same client is auxiliary. A provider that stores the
+        // history may store the tools as well.
         if !chat.has_tools
             && !chat.is_server_side_history()
-            && (self.has_tools || (is_of_harness && self.is_empty()))
+            && (self.has_tools || (is_session_scoped && self.is_empty()))
         {
-            return Place::Aside;
+            return RequestKind::Auxiliary;
         }
         if chat.has_tools && !self.has_tools && !self.is_empty() && self.next_index <= 1 {
-            return Place::Instead;
+            return RequestKind::ReplacesAuxiliary;
         }
         let is_same_model = self.model.is_empty() || self.model == chat.model();
         match continuity {
             Continuity::First | Continuity::Retry | Continuity::Continues { .. } => {
-                Place::Within(continuity)
+                RequestKind::Main(continuity)
             }
             Continuity::Edited { .. } | Continuity::Compacted => {
-                if is_same_model || !is_of_harness {
-                    Place::Within(continuity)
+                if is_same_model || !is_session_scoped {
+                    RequestKind::Main(continuity)
                 } else if chat.messages.iter().any(|message| message.role == Role::Assistant) {
-                    Place::Other
+                    RequestKind::Subagent
                 } else {
-                    Place::Aside
+                    RequestKind::Auxiliary
                 }
             }
         }
@@ -184,13 +186,13 @@ impl Conversation {
 
     fn is_empty(&self) -> bool {
         match &self.links {
-            Known::All(links) => links.is_empty(),
-            Known::Head { count, .. } => *count == 0,
+            History::All(links) => links.is_empty(),
+            History::Head { count, .. } => *count == 0,
         }
     }
 
-    /// Reads what is new in a request and remembers the request. What was read before is not read again, and a step
-    /// that comes back in a history made anew is no new step.
+    /// Extracts the new steps of a request and stores the request's state. Steps that reappear in a rewritten history are
+    /// not new.
     pub(crate) fn take<'a>(
         &mut self,
         chat: &ParsedRequest<'a>,
@@ -198,10 +200,10 @@ impl Conversation {
         carry: &'a mut PendingTurn,
     ) -> NewSteps<'a> {
         *carry = self.carry.take().unwrap_or_else(|| match &self.links {
-            Known::All(_) => PendingTurn::default(),
-            // It was stored without: what lies before is read once more to know it again.
-            Known::Head { .. } if chat.is_server_side_history() => PendingTurn::default(),
-            Known::Head { count, .. } => match continuity {
+            History::All(_) => PendingTurn::default(),
+            // Stored without a pending turn: it is rebuilt from the messages before.
+            History::Head { .. } if chat.is_server_side_history() => PendingTurn::default(),
+            History::Head { count, .. } => match continuity {
                 Continuity::Continues { from } => steps::carry_at(chat, from),
                 Continuity::First => PendingTurn::default(),
                 Continuity::Retry | Continuity::Edited { .. } | Continuity::Compacted => {
@@ -211,15 +213,15 @@ impl Conversation {
         });
         let goes_on = chat.is_server_side_history() && continuity != Continuity::Retry;
         let open = std::mem::take(carry);
-        *carry = match self.kept.take() {
+        *carry = match self.stored_reply.take() {
             Some(reply) if goes_on => open.with_reply(reply),
             reply => open.after_reply(reply),
         };
-        self.awaits_answer = chat.provider_stores_response();
+        self.response_pending = chat.provider_stores_response();
         self.is_rewritten |=
             matches!(continuity, Continuity::Edited { .. } | Continuity::Compacted);
-        self.went_on_from = chat.previous_response_id().map(Cow::into_owned);
-        self.links = Known::All(chat.hashes());
+        self.previous_response_id = chat.previous_response_id().map(Cow::into_owned);
+        self.links = History::All(chat.hashes());
         self.model = chat.model().into_owned();
         self.has_tools = chat.has_tools || (chat.is_server_side_history() && self.has_tools);
         let new = steps::advance(chat, continuity, carry);
@@ -227,21 +229,21 @@ impl Conversation {
         new
     }
 
-    /// The provider has answered and keeps the answer, if it is one and came to its end.
+    /// Keeps a complete response that the provider stores.
     pub(crate) fn answered(&mut self, answer: &Response) {
         let is_kept = answer.is_complete && !answer.id.is_empty();
-        self.kept = is_kept.then(|| Reply::from(answer));
-        self.awaits_answer = false;
+        self.stored_reply = is_kept.then(|| Reply::from(answer));
+        self.response_pending = false;
     }
 
-    /// The client has rewritten its history before.
+    /// Returns `true` if the client has rewritten its history before.
     pub(crate) fn is_rewritten(&self) -> bool {
         self.is_rewritten
     }
 
-    /// An answer that the next request may go on from is on its way to us.
-    pub(crate) fn awaits_answer(&self) -> bool {
-        self.awaits_answer
+    /// Returns `true` while a response that the next request may refer to is in flight.
+    pub(crate) fn response_pending(&self) -> bool {
+        self.response_pending
     }
 
     /// User input that the newest request left without an answer.
@@ -249,73 +251,73 @@ impl Conversation {
         self.carry.as_ref().map_or("", |pending| &pending.said_since)
     }
 
-    /// The link of the newest message.
+    /// Returns the hash of the newest message.
     pub(crate) fn newest(&self) -> MessageHash {
         match &self.links {
-            Known::All(links) => links.last().copied().unwrap_or_default(),
-            Known::Head { link, .. } => *link,
+            History::All(links) => links.last().copied().unwrap_or_default(),
+            History::Head { link, .. } => *link,
         }
     }
 
-    /// As it is stored.
+    /// Serialises the stored form.
     pub(crate) fn write(&self) -> String {
         let count = match &self.links {
-            Known::All(links) => links.len(),
-            Known::Head { count, .. } => *count,
+            History::All(links) => links.len(),
+            History::Head { count, .. } => *count,
         };
-        let planted = self.planted.iter().map(|planted| KeptPlant {
-            message: planted.message,
-            link: planted.hash.0,
-            channel: planted.channel.id().to_owned(),
-            text: planted.text.clone(),
+        let injections = self.injections.iter().map(|injection| StoredInjection {
+            message: injection.message,
+            link: injection.hash.0,
+            channel: injection.channel.id().to_owned(),
+            text: injection.text.clone(),
         });
-        let kept = Kept {
+        let stored = StoredConversation {
             count,
             head: self.newest().0,
-            planted: planted.collect(),
+            injections: injections.collect(),
             next_index: self.next_index,
-            ledger: self.ledger.clone(),
+            cache_guard: self.cache_guard.clone(),
             model: self.model.clone(),
             has_tools: self.has_tools,
-            switching: self.switching.clone(),
-            asides: self.asides,
+            model_router: self.model_router.clone(),
+            auxiliary_spend: self.auxiliary_spend,
             carry: self.carry.as_ref().map(Cow::Borrowed),
-            reply: self.kept.as_ref().map(Cow::Borrowed),
-            awaits_answer: self.awaits_answer,
+            reply: self.stored_reply.as_ref().map(Cow::Borrowed),
+            response_pending: self.response_pending,
             answer: self.answer.clone(),
             mark: self.mark.clone(),
-            went_on_from: self.went_on_from.clone(),
+            previous_response_id: self.previous_response_id.clone(),
             is_rewritten: self.is_rewritten,
         };
-        serde_json::to_string(&kept).unwrap_or_default() // numbers and texts only: it cannot fail
+        serde_json::to_string(&stored).unwrap_or_default() // cannot fail
     }
 
-    /// What was stored; `None` if it cannot be read.
-    pub(crate) fn read(kept: &str) -> Option<Self> {
-        let kept: Kept<'_> = serde_json::from_str(kept).ok()?;
-        let planted = kept.planted.into_iter().filter_map(|plant| {
+    /// Reads the stored form; `None` if it is invalid.
+    pub(crate) fn read(stored: &str) -> Option<Self> {
+        let stored: StoredConversation<'_> = serde_json::from_str(stored).ok()?;
+        let injections = stored.injections.into_iter().filter_map(|plant| {
             let channel = Channel::by_id(&plant.channel)?;
             let hash = MessageHash(plant.link);
             Some(Injection { message: plant.message, hash, channel, text: plant.text })
         });
         Some(Self {
-            links: Known::Head { count: kept.count, link: MessageHash(kept.head) },
-            carry: kept.carry.map(Cow::into_owned),
-            planted: planted.collect(),
-            next_index: kept.next_index,
-            ledger: kept.ledger,
+            links: History::Head { count: stored.count, link: MessageHash(stored.head) },
+            carry: stored.carry.map(Cow::into_owned),
+            injections: injections.collect(),
+            next_index: stored.next_index,
+            cache_guard: stored.cache_guard,
             head: String::new(),
-            model: kept.model,
-            has_tools: kept.has_tools,
+            model: stored.model,
+            has_tools: stored.has_tools,
             latest: None,
-            switching: kept.switching,
-            asides: kept.asides,
-            kept: kept.reply.map(Cow::into_owned),
-            awaits_answer: kept.awaits_answer,
-            answer: kept.answer,
-            mark: kept.mark,
-            went_on_from: kept.went_on_from,
-            is_rewritten: kept.is_rewritten,
+            model_router: stored.model_router,
+            auxiliary_spend: stored.auxiliary_spend,
+            stored_reply: stored.reply.map(Cow::into_owned),
+            response_pending: stored.response_pending,
+            answer: stored.answer,
+            mark: stored.mark,
+            previous_response_id: stored.previous_response_id,
+            is_rewritten: stored.is_rewritten,
         })
     }
 }
@@ -362,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_made_anew_holds_no_new_steps() {
+    fn a_rewritten_history_has_no_new_steps() {
         let mut conversation = Conversation::default();
         steps_of(&mut conversation, &body(&TALK));
         let compacted = [("user", "summary of what happened"), ("assistant", "d"), ("user", "e")];
@@ -386,21 +388,21 @@ mod tests {
         let aside = |model| (model, false, &[("user", "title?")][..]);
         let talked: &[(&str, &str)] =
             &[("user", "look"), ("assistant", "looked"), ("user", "more")];
-        let cases: [(&[Asked<'_>], Asked<'_>, bool, Place); 12] = [
-            (&[], main, true, Place::Within(Continuity::First)),
-            (&[], aside("small"), true, Place::Aside),
-            (&[], aside("small"), false, Place::Within(Continuity::First)),
-            (&[aside("small")], main, false, Place::Instead),
-            (&[main], aside("small"), true, Place::Aside),
-            (&[main], aside("big"), false, Place::Aside),
-            (&[main], ("big", false, &TALK[..1]), true, Place::Aside),
-            (&[main], ("small", true, &[("user", "search the web")]), true, Place::Aside),
-            (&[main], ("small", true, talked), true, Place::Other),
-            (&[main], ("big", true, talked), true, Place::Within(Continuity::Compacted)),
-            (&[main], ("small", true, talked), false, Place::Within(Continuity::Compacted)),
-            (&[main], ("small", true, &TALK), true, Place::Within(Continuity::Retry)),
+        let cases: [(&[Asked<'_>], Asked<'_>, bool, RequestKind); 12] = [
+            (&[], main, true, RequestKind::Main(Continuity::First)),
+            (&[], aside("small"), true, RequestKind::Auxiliary),
+            (&[], aside("small"), false, RequestKind::Main(Continuity::First)),
+            (&[aside("small")], main, false, RequestKind::ReplacesAuxiliary),
+            (&[main], aside("small"), true, RequestKind::Auxiliary),
+            (&[main], aside("big"), false, RequestKind::Auxiliary),
+            (&[main], ("big", false, &TALK[..1]), true, RequestKind::Auxiliary),
+            (&[main], ("small", true, &[("user", "search the web")]), true, RequestKind::Auxiliary),
+            (&[main], ("small", true, talked), true, RequestKind::Subagent),
+            (&[main], ("big", true, talked), true, RequestKind::Main(Continuity::Compacted)),
+            (&[main], ("small", true, talked), false, RequestKind::Main(Continuity::Compacted)),
+            (&[main], ("small", true, &TALK), true, RequestKind::Main(Continuity::Retry)),
         ];
-        for (before, now, is_of_harness, expected) in cases {
+        for (before, now, is_session_scoped, expected) in cases {
             for is_restarted in [false, true] {
                 let mut conversation = Conversation::default();
                 for earlier in before {
@@ -412,22 +414,26 @@ mod tests {
                 let now = request(now);
                 let dialect = rb_wire::dialects::by_id("anthropic").unwrap();
                 let chat = ParsedRequest::parse(dialect, "/v1/messages", now.as_bytes()).unwrap();
-                assert_eq!(conversation.place(&chat, is_of_harness), expected, "{before:?} {now}");
+                assert_eq!(
+                    conversation.kind_of(&chat, is_session_scoped),
+                    expected,
+                    "{before:?} {now}"
+                );
             }
         }
     }
 
     #[test]
     fn what_is_planted_survives_a_restart() {
-        let planted = Injection {
+        let injections = Injection {
             message: 2,
             hash: MessageHash(u64::MAX),
             channel: Channel::TextBlock,
             text: "Look up.\n\u{1}".to_owned(),
         };
         let conversation =
-            Conversation { planted: vec![planted], next_index: 7, ..Conversation::default() };
+            Conversation { injections: vec![injections], next_index: 7, ..Conversation::default() };
         let read = Conversation::read(&conversation.write()).unwrap();
-        assert_eq!((read.planted, read.next_index), (conversation.planted, 7));
+        assert_eq!((read.injections, read.next_index), (conversation.injections, 7));
     }
 }

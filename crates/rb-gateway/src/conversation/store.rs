@@ -1,4 +1,4 @@
-//! The conversations in memory, and how one is found again: by its run, or by the messages it has in common.
+//! Conversations in memory, backed by the store, and their lookup by run, newest message or newest response.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use rb_wire::steps;
 
 use super::state::Conversation;
 
-/// A request without a name is looked for by its last messages; so many of them, since a turn adds a few.
-const LOOKED_BACK: usize = 64;
-/// One whose history was rewritten is looked for by so many of its last answers, and what came back for them.
-const ANSWERS_LOOKED_FOR: usize = 8;
-/// The end of an answer that a request goes on from is waited for in such steps.
-const A_MOMENT: Duration = Duration::from_millis(1);
+/// Maximum number of newest messages by which the run of an anonymous request is looked up; a turn adds a few.
+const MAX_HEADS: usize = 64;
+/// Maximum number of newest responses by which the run of a rewritten history is looked up.
+const MAX_MARKS: usize = 8;
+/// Polling interval while a response is in flight.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// What is remembered of conversations; the rest is in the store.
+/// Bounded cache of conversations; all of them are in the store.
 pub(crate) struct Conversations {
     held: Mutex<HashMap<RunKey, Held>>,
-    /// The run of each newest message, by organisation.
+    /// Run of each newest message, by organisation.
     heads: Mutex<HashMap<(String, String), String>>,
-    /// The run without a name that each of the newest answers was given in, by organisation.
+    /// Anonymous run of each newest response, by organisation.
     answers: Mutex<HashMap<(String, String), String>>,
-    count_max: usize,
+    capacity: usize,
     store: Arc<dyn Store>,
-    decided_within: Duration,
+    decision_timeout: Duration,
 }
 
 struct Held {
@@ -38,9 +38,9 @@ struct Held {
 }
 
 impl Conversations {
-    pub(crate) fn new(count_max: usize, store: Arc<dyn Store>, decided_within: Duration) -> Self {
+    pub(crate) fn new(capacity: usize, store: Arc<dyn Store>, decision_timeout: Duration) -> Self {
         let (heads, answers) = (Mutex::default(), Mutex::default());
-        Self { held: Mutex::default(), heads, answers, count_max, store, decided_within }
+        Self { held: Mutex::default(), heads, answers, capacity, store, decision_timeout }
     }
 
     /// Returns the conversation of a run, from memory or the store; a new one if there is none.
@@ -52,10 +52,10 @@ impl Conversations {
         let stored = self.store.conversation(run).await?;
         let read = stored.and_then(|stored| Conversation::read(&stored)).unwrap_or_default();
         let mut all = self.held.lock();
-        if all.len() >= self.count_max {
-            forget_older_half(&mut all);
+        if all.len() >= self.capacity {
+            evict_older_half(&mut all);
         }
-        // Somebody else may have been faster; theirs stands.
+        // A concurrent request may have inserted it first.
         let held = all.entry(run.clone()).or_insert_with(|| Held {
             conversation: Arc::new(Mutex::new(read)),
             used: Instant::now(),
@@ -63,12 +63,12 @@ impl Conversations {
         Ok(Arc::clone(&held.conversation))
     }
 
-    /// Throws away what is in memory of a run, since it may be half changed; the store has what was before.
+    /// Drops a conversation from memory; the store has its last complete state.
     pub(crate) fn forget(&self, run: &RunKey) {
         self.held.lock().remove(run);
     }
 
-    /// The run whose newest request is the beginning of this one, or whose newest answer it goes on from.
+    /// Finds the run that a request continues, by its messages or by the response it refers to.
     pub(crate) async fn find(&self, org: &str, chat: &ParsedRequest<'_>) -> Option<RunKey> {
         let run_id = match chat.previous_response_id() {
             Some(answer) => self.find_by_answer(org, &answer).await,
@@ -77,12 +77,12 @@ impl Conversations {
         run_id.map(|run_id| RunKey { org: org.to_owned(), run_id })
     }
 
-    /// A client may go on from an answer in the very moment in which it has its last byte, and we are told of its end a
-    /// little later, here or on another node. That is waited for, but not for long: it may be one that we never saw.
+    /// Waits shortly for a response that is unknown: a client may continue it before this node, or another one, has
+    /// processed its last byte. The response may also be one that did not pass the gateway.
     async fn find_by_answer(&self, org: &str, answer: &str) -> Option<String> {
         let head = [answer_head(answer)];
         let answer = [answer.to_owned()];
-        let end = self.told_by();
+        let end = self.response_deadline();
         let mut is_asked = false;
         loop {
             if let Some(run_id) = self.known_head(org, &head) {
@@ -98,14 +98,14 @@ impl Conversations {
             if Instant::now() >= end {
                 return None;
             }
-            tokio::time::sleep(A_MOMENT).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// What the store knows comes before what its answers look like.
+    /// Looks up the newest messages first, then the newest responses.
     async fn find_by_history(&self, org: &str, chat: &ParsedRequest<'_>) -> Option<String> {
         let model = chat.model();
-        let last = chat.messages.iter().rev().take(LOOKED_BACK);
+        let last = chat.messages.iter().rev().take(MAX_HEADS);
         let heads: Vec<String> = last.map(|message| head(message.hash, &model)).collect();
         if let Some(run_id) = self.known_head(org, &heads) {
             return Some(run_id);
@@ -116,10 +116,10 @@ impl Conversations {
         if let Some(run_id) = stored(ConversationKey::Head, &heads).await {
             return Some(run_id);
         }
-        let marks = steps::marks_of_last_responses(chat, ANSWERS_LOOKED_FOR);
+        let marks = steps::marks_of_last_responses(chat, MAX_MARKS);
         let marks: Vec<String> = marks.into_iter().map(|found| mark(found, &model)).collect();
         if marks.is_empty() {
-            return None; // it begins
+            return None; // a new conversation
         }
         let known = {
             let known = self.answers.lock();
@@ -131,9 +131,9 @@ impl Conversations {
         }
     }
 
-    /// Until then the end of an answer is waited for: half of the time there is for everything.
-    fn told_by(&self) -> Instant {
-        Instant::now() + self.decided_within / 2
+    /// Deadline of waiting for a response: half of the decision timeout.
+    fn response_deadline(&self) -> Instant {
+        Instant::now() + self.decision_timeout / 2
     }
 
     fn known_head(&self, org: &str, heads: &[String]) -> Option<String> {
@@ -141,38 +141,38 @@ impl Conversations {
         heads.iter().find_map(|head| known.get(&(org.to_owned(), head.clone())).cloned())
     }
 
-    /// Waits for the end of the answer that a request goes on from, as [`Self::find`] does.
-    pub(crate) async fn told_answer(&self, run: &RunKey, conversation: &Mutex<Conversation>) {
-        let end = self.told_by();
-        while conversation.lock().awaits_answer() && Instant::now() < end {
+    /// Waits for the response that a request continues, as [`Self::find`] does.
+    pub(crate) async fn wait_for_response(&self, run: &RunKey, conversation: &Mutex<Conversation>) {
+        let end = self.response_deadline();
+        while conversation.lock().response_pending() && Instant::now() < end {
             if self.store.is_shared()
                 && let Ok(Some(stored)) = self.store.conversation(run).await
                 && let Some(newer) = Conversation::read(&stored)
-                && !newer.awaits_answer()
+                && !newer.response_pending()
             {
                 *conversation.lock() = newer;
                 return;
             }
-            tokio::time::sleep(A_MOMENT).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// A conversation has a new newest message. The one before is forgotten: who begins with the same words again
-    /// begins another run.
+    /// Points the head index at the newest message and removes the previous entry, so that a new conversation with the
+    /// same opening is not attributed to this run.
     pub(crate) fn note_head(&self, run: &RunKey, before: &str, now: &str) {
         let mut heads = self.heads.lock();
         let before = (run.org.clone(), before.to_owned());
         if heads.get(&before).is_some_and(|run_id| *run_id == run.run_id) {
             heads.remove(&before);
         }
-        if heads.len() >= self.count_max {
-            heads.clear(); // the store still knows them
+        if heads.len() >= self.capacity {
+            heads.clear(); // the store has them
         }
         heads.insert((run.org.clone(), now.to_owned()), run.run_id.clone());
     }
 
-    /// An answer was given in a run: a request that holds it belongs there, whatever else the client has rewritten. Gives
-    /// the first thing that it is known by.
+    /// Indexes a response of a run, so that a request that contains it is attributed to the run although the client has
+    /// rewritten the history. Returns the first mark.
     pub(crate) fn note_answer(
         &self,
         run: &RunKey,
@@ -182,8 +182,8 @@ impl Conversations {
         let marks = steps::marks_of_response(answer);
         let marks: Vec<String> = marks.into_iter().map(|found| mark(found, model)).collect();
         let mut answers = self.answers.lock();
-        if answers.len() >= self.count_max {
-            answers.clear(); // the store still knows the newest ones
+        if answers.len() >= self.capacity {
+            answers.clear(); // the store has the newest ones
         }
         for mark in &marks {
             answers.insert((run.org.clone(), mark.clone()), run.run_id.clone());
@@ -192,17 +192,17 @@ impl Conversations {
     }
 }
 
-/// What a conversation is found again by. The model is part of it: the same words to another model are another run.
+/// Key of a newest message. It contains the model: equal messages to another model are another run.
 pub(crate) fn head(link: MessageHash, model: &str) -> String {
     format!("{link}/{model}")
 }
 
-/// The same for one that the provider keeps.
+/// Key of a response that the provider stores.
 pub(crate) fn answer_head(answer: &str) -> String {
     format!("answer/{answer}")
 }
 
-/// The same for one that holds an answer: of the newest answer in a request.
+/// Key of the newest response in a request.
 pub(crate) fn newest_mark(chat: &ParsedRequest<'_>) -> Option<String> {
     let marks = steps::marks_of_last_responses(chat, 1);
     marks.first().map(|found| mark(*found, &chat.model()))
@@ -212,10 +212,10 @@ fn mark(mark: u64, model: &str) -> String {
     format!("{mark:016x}/{model}")
 }
 
-fn forget_older_half(all: &mut HashMap<RunKey, Held>) {
+fn evict_older_half(all: &mut HashMap<RunKey, Held>) {
     let mut used: Vec<Instant> = all.values().map(|held| held.used).collect();
     used.sort_unstable();
     let Some(middle) = used.get(used.len() / 2).copied() else { return };
-    // One that somebody works on is kept, so that there are never two of it.
+    // A conversation in use stays, so that there are never two instances.
     all.retain(|_, held| held.used > middle || Arc::strong_count(&held.conversation) > 1);
 }

@@ -1,4 +1,4 @@
-//! An agent that plays from a script: it does what the model asks for, as any agent does, with made-up tools.
+//! Scripted agent: executes the tool calls of the model with fixed outputs.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -11,13 +11,13 @@ use super::provider::MODEL;
 use rb_gateway::Mode;
 use rb_runtime::http_client::{self, HttpClient};
 
-/// What the agent is asked.
+/// Task of the agent.
 pub const TASK: &str = "Why are users logged out after five minutes?";
 const BODY_BYTES_MAX: usize = 1 << 20;
 /// More calls than the script has.
 const CALLS_MAX: u32 = 40;
 
-/// An agent in the middle of its work.
+/// State of the agent.
 pub(super) struct Agent {
     client: HttpClient,
     url: String,
@@ -27,10 +27,10 @@ pub(super) struct Agent {
     calls: u32,
 }
 
-/// What one call to the model brought.
+/// Result of a model call.
 pub(super) struct Call {
     pub(super) thought: String,
-    /// The tool, what it was given, and what it answered; `None` at the end.
+    /// Tool, input and output; `None` for the final answer.
     pub(super) tool: Option<(String, String, String)>,
 }
 
@@ -46,7 +46,7 @@ impl Agent {
         }
     }
 
-    /// Calls the model and does what it asks for; `None` once it has answered.
+    /// Calls the model and executes its tool call; `None` after the final answer.
     pub(super) async fn call(&mut self) -> Result<Option<Call>, DemoError> {
         let is_over = self.messages.last().is_some_and(|message| message["role"] == "assistant");
         if is_over || self.calls >= CALLS_MAX {

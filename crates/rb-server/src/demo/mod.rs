@@ -1,9 +1,9 @@
-//! A demonstration without any key: a scripted agent and a scripted model, and the real gateway between them. Everything
-//! is on loopback and in memory, and gone at the end.
+//! Demonstration without any key: a scripted agent and a scripted model with the real gateway between them, on loopback and
+//! in memory.
 
-/// The agent's side.
+/// Scripted agent.
 mod agent;
-/// The model's side.
+/// Scripted provider.
 mod provider;
 
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ use crate::config::{ConfigError, RawConfig};
 use rb_gateway::Mode;
 use rb_runtime::auth::DEFAULT_ORG;
 
-/// Why there was nothing to see.
+/// Reason why the demonstration failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
     #[error("no port of this machine can be listened on: {0}")]
@@ -39,19 +39,19 @@ pub enum DemoError {
     Call(String),
 }
 
-/// One call of the agent, as it happens.
+/// One model call of the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beat {
     /// Counted from 1.
     pub call: u32,
-    /// What the model received from us with this call for the first time.
+    /// Guidance that this call contained for the first time.
     pub told: Vec<String>,
     pub thought: String,
-    /// The tool, what it was given, and what it answered; `None` at the end.
+    /// Tool, input and output; `None` for the final answer.
     pub tool: Option<(String, String, String)>,
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Tally {
     pub calls: u32,
@@ -59,25 +59,24 @@ pub struct Tally {
     pub cost_usd: f64,
     /// The monitors that fired.
     pub fired: Vec<String>,
-    /// The call with which guidance came first, and its text.
+    /// First call with guidance, and its text.
     pub guidance: Option<(u32, String)>,
 }
 
 /// More steps than the script has.
 const STEPS_MAX: u32 = 100;
 
-/// Locked for a line, never over an await.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The stage: a provider and a gateway, on ports of their own.
+/// Scripted provider and gateway on free ports.
 pub struct Stage {
     provider: Arc<Provider>,
     app: Shared,
     store: Arc<dyn Store>,
     url: String,
-    /// Dropped at the end, which ends both servers.
+    /// Ends both servers when dropped.
     _ends: [oneshot::Sender<()>; 2],
 }
 
@@ -105,12 +104,12 @@ impl Stage {
         Ok(Self { provider, app, store, url, _ends: [provider_ends, gateway_ends] })
     }
 
-    /// Where the dashboard of the demonstration is, for as long as the stage stands.
+    /// URL of the dashboard of the demonstration.
     pub fn dashboard(&self) -> String {
         format!("{}/", self.url)
     }
 
-    /// Plays the agent once, telling each call as it happens.
+    /// Runs the agent once and calls `tell` for each model call.
     pub async fn play(&self, mode: Mode, mut tell: impl FnMut(&Beat)) -> Result<Tally, DemoError> {
         let run_id = run_id(mode);
         let mut agent = Agent::new(&self.url, &run_id, mode);
@@ -126,7 +125,7 @@ impl Stage {
             }
             tell(&Beat { call: tally.calls, told, thought: call.thought, tool: call.tool });
         }
-        self.app.gateway.settled().await;
+        self.app.gateway.flush().await;
         let run = RunKey { org: DEFAULT_ORG.to_owned(), run_id };
         if let Some(row) = self.store.run(&Scope::org(&run.org), &run.run_id).await? {
             tally.tokens = row.tokens.total;
@@ -139,7 +138,7 @@ impl Stage {
     }
 }
 
-/// A run says on every page that it is a play.
+/// Run id that marks the run as scripted.
 fn run_id(mode: Mode) -> String {
     let which = match mode {
         Mode::Steer => "steered",
@@ -148,7 +147,7 @@ fn run_id(mode: Mode) -> String {
     format!("scripted-demo-{which}")
 }
 
-/// A free port of this machine.
+/// Listener on a free loopback port.
 async fn loopback() -> Result<(String, TcpListener), std::io::Error> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     Ok((format!("http://{}", listener.local_addr()?), listener))

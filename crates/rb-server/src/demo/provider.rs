@@ -1,5 +1,4 @@
-//! A provider that plays from a script: it speaks Anthropic Messages, and its model searches in circles until guidance
-//! reaches it.
+//! Scripted provider with the Anthropic Messages API. Its model repeats searches until it receives guidance.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,22 +11,22 @@ use super::lock;
 
 /// Only used to look up a list price; nothing is sent there.
 pub const MODEL: &str = "claude-sonnet-4-5";
-/// After so many results the model gives up by itself.
+/// Number of tool results after which the model gives up.
 const RESULTS_MAX: usize = 14;
-/// Near enough for English and JSON.
+/// Approximation for English and JSON.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// How a monitor's guidance is known: it says who speaks. Rules of the library do not change the script.
+/// Prefix of guidance from monitors. Standing rules do not change the script.
 pub(super) const SPEAKER: &str = "Run monitor of this workspace";
 
-/// What the provider was told beside the conversation.
+/// State of the provider.
 #[derive(Default)]
 pub(super) struct Provider {
     told: Mutex<Vec<String>>,
 }
 
 impl Provider {
-    /// All that was put into the newest request, in its order.
+    /// Guidance in the newest request, in order.
     pub(super) fn told(&self) -> Vec<String> {
         lock(&self.told).clone()
     }
@@ -65,7 +64,7 @@ fn text_of(content: &Value) -> String {
     content.as_str().or_else(|| content[0]["text"].as_str()).unwrap_or_default().to_owned()
 }
 
-/// The script. `since` counts the results after guidance came.
+/// Next reply of the script; `since` is the number of results after the guidance.
 fn next(results: usize, since: Option<usize>) -> Vec<Value> {
     let says = |text: &str| json!({ "type": "text", "text": text });
     let calls = |name: &str, input: Value| json!({ "type": "tool_use", "id": format!("toolu_{results}"), "name": name, "input": input });

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Stage;
-use super::talk::{DIALECTS, Dialect, obliging};
+use super::dialects::{DIALECTS, Dialect, obliging};
 use rb_gateway::BudgetConfig;
 use rb_runtime::prices::Price;
 use rb_server::config::RawConfig;
@@ -70,7 +70,7 @@ async fn a_limit_asks_to_wrap_up_and_then_ends_it_in_the_providers_shape() {
                 }
                 let body = dialect.request("m", &dialect.history(turns));
                 let got = stage.post(dialect.path(), &named, &body).await;
-                assert!(stage.app.gateway.settled().await);
+                assert!(stage.app.gateway.flush().await);
                 let seen = stage.upstream.seen();
                 let last = seen.last().unwrap().text();
                 if turns < 5 {
@@ -114,7 +114,7 @@ async fn a_limit_of_a_run_is_no_limit_of_another_and_one_of_a_day_is() {
             let body = dialect.request("m", &dialect.history(turns));
             let got = stage.post(dialect.path(), &[("x-reasonblocks-run-id", run)], &body).await;
             assert_eq!(got.status, status, "{run} {turns}: {}", got.text());
-            assert!(stage.app.gateway.settled().await);
+            assert!(stage.app.gateway.flush().await);
         }
     }
 }
@@ -123,7 +123,7 @@ async fn a_limit_of_a_run_is_no_limit_of_another_and_one_of_a_day_is() {
 async fn what_was_used_while_the_store_was_away_replaces_nothing() {
     let budget = BudgetConfig { day_usd: Some(1.0), ..BudgetConfig::default() };
     let mut raw = config(budget);
-    raw.gateway.decided_within = std::time::Duration::from_millis(200);
+    raw.gateway.decision_timeout = std::time::Duration::from_millis(200);
     let mut stage = Stage::with(raw, obliging).await;
     let dialect = Dialect::Chat;
     let statuses = async |stage: &Stage, calls: usize| {

@@ -54,7 +54,7 @@ async fn request(stage: &Stage, number: usize) {
     });
     let reply = stage.post("/anthropic/v1/messages", &HEADERS, &body.to_string()).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
-    assert!(stage.app.gateway.settled().await);
+    assert!(stage.app.gateway.flush().await);
 }
 
 fn counter(stage: &Stage, name: &str) -> u64 {

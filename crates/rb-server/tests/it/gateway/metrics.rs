@@ -4,8 +4,8 @@ use rb_store::{PatternFilter, Scope, StepRow};
 use serde_json::{Value, json};
 
 use super::Stage;
+use super::dialects::{Dialect, obliging};
 use super::final_answer::is_closing;
-use super::talk::{Dialect, obliging};
 
 const HEADERS: [(&str, &str); 1] = [("x-reasonblocks-run-id", "r")];
 const MODEL: &str = "claude-sonnet-4-5";
@@ -48,7 +48,7 @@ fn reported(row: &StepRow) -> Value {
             serde_json::from_str::<Value>(input).unwrap_or_else(|_| input.into())
         }),
         "observation": row.observation, "is_error": row.is_error, "user_input": row.user_input,
-        "model": MODEL, "step_model": row.model, "task": super::talk::TASK,
+        "model": MODEL, "step_model": row.model, "task": super::dialects::TASK,
         "tokens": row.tokens.total, "input_tokens": row.tokens.input,
         "output_tokens": row.tokens.output,
     })
@@ -59,7 +59,7 @@ async fn play(stage: &Stage, calls: usize) {
     for turns in 0..calls {
         let body = dialect.request(MODEL, &dialect.history(turns));
         assert_eq!(stage.post(dialect.path(), &HEADERS, &body).await.status, 200);
-        stage.app.gateway.settled().await;
+        stage.app.gateway.flush().await;
     }
 }
 
@@ -93,7 +93,7 @@ async fn a_retry_is_not_counted_as_another_step() {
     let dialect = Dialect::Anthropic;
     let again = dialect.request(MODEL, &dialect.history(1));
     assert_eq!(stage.post(dialect.path(), &HEADERS, &again).await.status, 200);
-    stage.app.gateway.settled().await;
+    stage.app.gateway.flush().await;
     assert_eq!(counter(&stage, "steps_total"), before);
 }
 

@@ -1,33 +1,33 @@
 //! Whole servers before a scripted upstream: what agents see when things go wrong, and what providers see when they do not.
 
-/// What clients send beside their conversations.
-mod asides;
+/// Requests that are not part of a conversation.
+mod auxiliary_requests;
 /// Limits that speak and act.
 mod budgets;
-/// An upstream that fails.
-mod chaos;
 /// A client that keeps every byte.
 mod client;
+/// Conversations in every dialect.
+mod dialects;
 /// Final answers as closing steps.
 mod final_answer;
-/// Conversations that the provider keeps.
-mod kept;
 /// Counters of gateway requests.
 mod metrics;
-/// Requests begin with the ones before.
-mod prefix;
+/// Each request starts with the previous one.
+mod prefix_stability;
 /// Tracing span of a request.
 mod request_span;
 /// Models that are changed.
 mod routing;
-/// What goes wrong here and not there.
-mod store;
-/// Streams cut anywhere.
-mod streams;
-/// Conversations in every dialect.
-mod talk;
+/// Histories stored by the provider.
+mod server_side_history;
+/// Failing store.
+mod store_faults;
+/// Streams split at any byte.
+mod streaming;
 /// An upstream that plays from a script.
 mod upstream;
+/// Failing upstreams.
+mod upstream_faults;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -147,7 +147,7 @@ impl Stage {
 
     /// Stored steps of a run, once the write queue is empty.
     async fn rows(&self, run_id: &str) -> Vec<StepRow> {
-        assert!(self.app.gateway.settled().await, "the store must be available");
+        assert!(self.app.gateway.flush().await, "the store must be available");
         let run = RunKey { org: DEFAULT_ORG.to_owned(), run_id: run_id.to_owned() };
         self.store.steps(&run, 0, 1_000).await.unwrap()
     }
@@ -160,7 +160,7 @@ impl Stage {
 /// The usual settings, for a machine that may be busy with other things.
 fn patient() -> RawConfig {
     let mut raw = RawConfig::default();
-    raw.gateway.decided_within = ARRIVES_WITHIN;
+    raw.gateway.decision_timeout = ARRIVES_WITHIN;
     raw
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::Stage;
-use super::talk::{Dialect, obliging};
+use super::dialects::{Dialect, obliging};
 
 #[tokio::test]
 async fn a_panic_is_answered_and_counted() {

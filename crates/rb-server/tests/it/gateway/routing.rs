@@ -1,7 +1,7 @@
 //! Models that are changed where states name them, and only then.
 
 use super::Stage;
-use super::talk::{Dialect, obliging};
+use super::dialects::{Dialect, obliging};
 use super::upstream::{Act, Seen, answer};
 use rb_server::config::RawConfig;
 
@@ -27,7 +27,7 @@ async fn play(stage: &Stage, mode: &str, calls: usize) {
     for turns in 0..calls {
         let body = dialect.request("asked", &dialect.history(turns));
         assert_eq!(stage.post(dialect.path(), &headers, &body).await.status, 200);
-        stage.app.gateway.settled().await;
+        stage.app.gateway.flush().await;
     }
 }
 

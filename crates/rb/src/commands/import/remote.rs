@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rb_runtime::import::ImportSummary;
-use rb_server::api_client::{self, AskError};
+use rb_server::api_client::{self, ClientError};
 use serde::Deserialize;
 use tokio::runtime::Runtime;
 
@@ -105,9 +105,9 @@ impl Sender<'_> {
         let sent = api_client::post_gzip(self.url, &path, self.key.as_deref(), packed);
         let response = match self.runtime.block_on(sent) {
             Ok(response) => response,
-            Err(AskError::Refused { status: PAYLOAD_TOO_LARGE, said }) => {
+            Err(ClientError::Status { status: PAYLOAD_TOO_LARGE, detail }) => {
                 let advice = "raise its `max_body_bytes`, or stop it and import without `--url`";
-                let text = format!("{name}: the server rejected it: {said}; {advice}");
+                let text = format!("{name}: the server rejected it: {detail}; {advice}");
                 diagnostics.bad_path(&text, out);
                 return Ok(());
             }

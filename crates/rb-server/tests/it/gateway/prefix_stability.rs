@@ -5,7 +5,7 @@ use rb_store::{RunFilter, RunLists as _, Scope};
 use serde_json::{Value, json};
 
 use super::Stage;
-use super::talk::{DIALECTS, Dialect, SIGN, obliging};
+use super::dialects::{DIALECTS, Dialect, SIGN, obliging};
 use super::upstream::{Act, Seen, answer};
 use rb_runtime::auth::DEFAULT_ORG;
 
@@ -190,7 +190,7 @@ async fn rewritten(nodes: Nodes, run: Option<&str>) -> (Vec<String>, usize) {
         }
         let got = stage.post(dialect.path(), &named, &dialect.request("m", &messages)).await;
         assert_eq!(got.status, 200);
-        assert!(stage.app.gateway.settled().await);
+        assert!(stage.app.gateway.flush().await);
         if let Some(other) = &mut other {
             std::mem::swap(other, &mut stage.address);
         }

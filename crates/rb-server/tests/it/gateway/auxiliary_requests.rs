@@ -4,7 +4,7 @@ use rb_store::{RunLists as _, Runs as _, Scope};
 use serde_json::{Value, json};
 
 use super::Stage;
-use super::talk::{Dialect, TASK, obliging};
+use super::dialects::{Dialect, TASK, obliging};
 use rb_runtime::auth::DEFAULT_ORG;
 
 const MESSAGES: &str = "/anthropic/v1/messages?beta=true";
@@ -68,7 +68,7 @@ async fn send(stage: &Stage, agent: Option<&str>, body: &str) -> String {
     headers.extend(agent.map(|agent| ("x-claude-code-agent-id", agent)));
     let got = stage.post(MESSAGES, &headers, body).await;
     assert_eq!(got.status, 200, "{}", got.text());
-    stage.app.gateway.settled().await;
+    stage.app.gateway.flush().await;
     stage.upstream.seen().last().unwrap().text()
 }
 
@@ -158,7 +158,7 @@ async fn a_session_that_begins_with_an_aside_is_known_by_its_work() {
     };
     for body in [topic(), main_call(0), main_call(1), title(), main_call(2)] {
         assert_eq!(stage.post(MESSAGES, &[], &named(&body)).await.status, 200);
-        stage.app.gateway.settled().await;
+        stage.app.gateway.flush().await;
     }
     let run = format!("user-id:{SESSION}");
     let steps = stage.steps(&run).await;

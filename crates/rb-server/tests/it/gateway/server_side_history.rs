@@ -100,7 +100,7 @@ fn failing_once(way: Way, refused: usize) -> impl FnMut(&Seen) -> Vec<Act> + Sen
 }
 
 async fn runs(stage: &Stage) -> Vec<String> {
-    assert!(stage.app.gateway.settled().await);
+    assert!(stage.app.gateway.flush().await);
     let filter = RunFilter { count_max: 50, ..RunFilter::default() };
     let all = stage.store.runs(&Scope::org(DEFAULT_ORG), &filter).await.unwrap();
     all.into_iter().map(|run| run.run.run_id).collect()
@@ -137,7 +137,7 @@ async fn a_kept_conversation_is_found_again_after_a_restart_and_a_call_made_agai
         let mut stage = Stage::new(script(way)).await;
         for answers in 0..4 {
             stage.post(way.path(), &[], &way.request(answers).to_string()).await;
-            assert!(stage.app.gateway.settled().await);
+            assert!(stage.app.gateway.flush().await);
         }
         stage.restart().await;
         stage.post(way.path(), &[], &way.request(4).to_string()).await;
@@ -188,7 +188,7 @@ async fn a_call_that_failed_and_is_made_again_is_one_step() {
         let stage = Stage::new(failing_once(way, 3)).await;
         for answers in [0, 1, 2, 2, 3] {
             stage.post(way.path(), &[], &way.request(answers).to_string()).await;
-            assert!(stage.app.gateway.settled().await);
+            assert!(stage.app.gateway.flush().await);
         }
         let runs = runs(&stage).await;
         assert_eq!(runs.len(), 1, "{way:?}: {runs:?}");

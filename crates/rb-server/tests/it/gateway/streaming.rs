@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 
 use super::Stage;
-use super::talk::{DIALECTS, Dialect};
+use super::dialects::{DIALECTS, Dialect};
 use super::upstream::{Act, chunk, stream_end, stream_head};
 
 const SILENCE_MAX: Duration = Duration::from_millis(150);
@@ -54,7 +54,7 @@ async fn silent_after(dialect: Dialect, at: usize) -> (Vec<u8>, Vec<u8>) {
     let whole = dialect.events("m").into_bytes();
     let sent = whole.clone();
     let mut raw = super::patient();
-    raw.gateway.silence_max = SILENCE_MAX;
+    raw.gateway.ping_interval = SILENCE_MAX;
     let stage = Stage::with(raw, move |_| {
         let mut acts = vec![stream_head()];
         if at > 0 {

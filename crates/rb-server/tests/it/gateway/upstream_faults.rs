@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::talk::{DIALECTS, Dialect, obliging};
+use super::dialects::{DIALECTS, Dialect, obliging};
 use super::upstream::{Act, answer, chunk, stream_head};
 use super::{Stage, client, until};
 
@@ -131,7 +131,7 @@ async fn a_call_that_failed_is_made_again_and_is_one_step() {
             stage
                 .post(dialect.path(), &named, &dialect.request("m", &dialect.history(turns)))
                 .await;
-            stage.app.gateway.settled().await;
+            stage.app.gateway.flush().await;
         }
     }
     let steps = stage.steps("again").await;

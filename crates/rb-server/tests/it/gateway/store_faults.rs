@@ -8,7 +8,7 @@ use rb_engine::config::Engine;
 use rb_store::RunKey;
 
 use super::Stage;
-use super::talk::{DIALECTS, Dialect, SIGN, obliging};
+use super::dialects::{DIALECTS, Dialect, SIGN, obliging};
 use rb_runtime::auth::DEFAULT_ORG;
 use rb_runtime::runs::LiveRun;
 use rb_testkit::Fault;
@@ -20,7 +20,7 @@ const SOON: Duration = Duration::from_secs(2);
 /// A gateway that does not wait for its store.
 async fn hasty() -> Stage {
     let mut raw = super::patient();
-    raw.gateway.decided_within = Duration::from_millis(200);
+    raw.gateway.decision_timeout = Duration::from_millis(200);
     Stage::with(raw, obliging).await
 }
 
