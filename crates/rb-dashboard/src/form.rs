@@ -1,4 +1,4 @@
-//! Fields that a form sends.
+//! Submitted forms and query fields.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,22 @@ use rb_http::body;
 
 const FORM_BYTES_MAX: usize = 256 << 10;
 
-/// One field of an address, decoded.
+/// Decoded field of a query string.
 pub(crate) fn field(query: &str, wanted: &str) -> Option<String> {
     let mut pairs = form_urlencoded::parse(query.as_bytes());
     pairs.find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned())
 }
 
-/// The fields by name; of fields with the same name, the last.
+/// Fields by name; the last one of equal names.
 pub(crate) struct Form(BTreeMap<String, String>);
 
 impl Form {
-    /// The field without spaces around it; empty where it is missing.
+    /// Returns a trimmed field; empty if it is missing.
     pub(crate) fn get(&self, name: &str) -> &str {
         self.0.get(name).map_or("", |value| value.trim())
     }
 
-    /// The fields whose names begin so, with the rest of the name.
+    /// Returns the fields with a prefix, by the rest of their names.
     pub(crate) fn under<'a>(&'a self, prefix: &str) -> BTreeMap<&'a str, &'a str> {
         let named = |(name, value): (&'a String, &'a String)| {
             Some((name.strip_prefix(prefix)?, value.trim()))

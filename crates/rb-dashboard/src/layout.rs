@@ -1,4 +1,4 @@
-//! What all pages have around them: the head, the navigation, and the policy that they are held to.
+//! HTML document of all pages and its content security policy.
 
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
@@ -13,20 +13,20 @@ use rb_view::text::EscapedText;
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; \
     img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// A page for nobody in particular.
+/// Page without navigation.
 pub(crate) fn bare(status: StatusCode, title: &str, body: &Markup) -> Response {
     document(status, title, &html! {}, body)
 }
 
-/// What could not be done, in words.
-#[expect(clippy::needless_pass_by_value, reason = "handlers end with it, and they own their error")]
+/// Error page.
+#[expect(clippy::needless_pass_by_value, reason = "handlers own their error")]
 pub fn problem(error: ApiError) -> Response {
     let (status, said) = error.in_words();
     let body = html! { h1 { "That did not work" } p { (EscapedText(&said, 2_000)) } p { a href="/" { "To the runs" } } };
     bare(status, "Problem", &body)
 }
 
-/// Sends the browser elsewhere.
+/// Redirects with GET.
 pub(crate) fn to(path: &str) -> Response {
     (StatusCode::SEE_OTHER, [(LOCATION, path)], "See the other page.").into_response()
 }
@@ -50,7 +50,7 @@ pub(crate) fn document(status: StatusCode, title: &str, top: &Markup, body: &Mar
     let headers = [
         (CONTENT_SECURITY_POLICY, POLICY),
         (CACHE_CONTROL, "no-store"),
-        // Without any referrer, our own forms would come from nowhere.
+        // Forms need a referrer to prove their origin.
         (REFERRER_POLICY, "same-origin"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),

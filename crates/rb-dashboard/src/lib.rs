@@ -1,8 +1,7 @@
-//! The dashboard at `/`: server-rendered pages, one file each, that work without a script except for live updates.
+//! The dashboard at `/`: server-rendered pages, one file each. Only live updates need JavaScript.
 //!
-//! A visitor signs in with a key and sees what the key may see; a server that is open needs none. Every page is under
-//! a policy that allows our own style, our own script and nothing else, and every form carries a token that only our
-//! pages know.
+//! A visitor signs in with a key and sees the data of that key; a server without keys needs no sign-in. The content
+//! security policy of every page allows the dashboard's own style and script only, and every form has a CSRF token.
 
 /// Submitted forms.
 mod form;
@@ -21,11 +20,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 pub use layout::problem;
+pub use navigation::Page;
 
 use axum::Router;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{get, post};
+use axum::routing::get;
 
 use pages::{
     experiments, findings, health, keys, patterns, profiles, quickstart, run, runs, sign_in,
@@ -60,28 +60,16 @@ impl Dashboard {
     }
 }
 
-/// A page that the navigation names.
-pub struct Page {
-    pub name: &'static str,
-    pub path: &'static str,
-    /// Only the operator sees it.
-    pub is_operators: bool,
-}
-
-const fn page(name: &'static str, path: &'static str) -> Page {
-    Page { name, path, is_operators: false }
-}
-
-/// The navigation, in order.
+/// Pages of the navigation, in order. Each page file exports its row.
 pub const PAGES: [Page; 8] = [
-    page("Runs", "/"),
-    page("Health", "/ui/health"),
-    page("Experiments", "/ui/experiments"),
-    page("Patterns", "/ui/patterns"),
-    page("Profiles", "/ui/profiles"),
-    page("Findings", "/ui/findings"),
-    Page { name: "Keys", path: "/ui/keys", is_operators: true },
-    page("Quickstart", "/ui/quickstart"),
+    runs::PAGE,
+    health::PAGE,
+    experiments::PAGE,
+    patterns::PAGE,
+    profiles::PAGE,
+    findings::PAGE,
+    keys::PAGE,
+    quickstart::PAGE,
 ];
 
 const FRAME: &str = include_str!("frame.css");
@@ -90,27 +78,11 @@ const ICON: &str = include_str!("icon.svg");
 
 /// Routes of the dashboard.
 pub fn routes<S>(dashboard: Arc<Dashboard>) -> Router<S> {
-    Router::new()
-        .route("/", get(runs::page))
-        .route("/ui/run", get(run::page))
-        .route("/ui/run/steer", post(run::steer))
-        .route("/ui/stream", get(run::stream))
-        .route("/ui/health", get(health::page))
-        .route("/ui/experiments", get(experiments::page))
-        .route("/ui/patterns", get(patterns::page).post(patterns::save))
-        .route("/ui/pattern", get(patterns::one))
-        .route("/ui/patterns/delete", post(patterns::delete))
-        .route("/ui/profiles", get(profiles::page).post(profiles::save))
-        .route("/ui/profiles/preview", post(profiles::preview))
-        .route("/ui/profiles/delete", post(profiles::delete))
-        .route("/ui/findings", get(findings::page))
-        .route("/ui/findings/delete", post(findings::delete))
-        .route("/ui/keys", get(keys::page).post(keys::create))
-        .route("/ui/keys/revoke", post(keys::revoke))
-        .route("/ui/quickstart", get(quickstart::page))
-        .route("/ui/sign-in", get(sign_in::sign_in_page).post(sign_in::sign_in))
-        .route("/ui/enter", get(sign_in::enter))
-        .route("/ui/sign-out", post(sign_in::sign_out))
+    let pages = PAGES.iter().map(|page| (page.routes)());
+    let unlisted = [run::routes(), sign_in::routes()];
+    pages
+        .chain(unlisted)
+        .fold(Router::new(), |all, routes| all.merge(routes))
         .route("/ui/style.css", get(|| async { asset("text/css; charset=utf-8", &[STYLE, FRAME]) }))
         .route("/ui/icon.svg", get(|| async { asset("image/svg+xml", &[ICON]) }))
         .route("/ui/live.js", get(|| async { asset("text/javascript; charset=utf-8", &[LIVE]) }))

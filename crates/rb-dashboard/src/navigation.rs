@@ -1,16 +1,27 @@
 //! Pages with the navigation of a visitor.
 
+use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 
-use crate::PAGES;
 use crate::layout::document;
 use crate::visitor::Visitor;
+use crate::{DashboardState, PAGES};
 
-/// A page for a visitor. `path` is the page of the navigation that it belongs to.
+/// Page of the navigation.
+pub struct Page {
+    pub name: &'static str,
+    pub path: &'static str,
+    /// Hides the page from visitors without an operator's key.
+    pub operator_only: bool,
+    /// Routes of the page and its forms.
+    pub(crate) routes: fn() -> Router<DashboardState>,
+}
+
+/// Renders a page. `path` is its page in the navigation.
 pub(crate) fn page(visitor: &Visitor, path: &str, title: &str, body: &Markup) -> Response {
-    let pages = PAGES.iter().filter(|page| visitor.caller.is_operator() || !page.is_operators);
+    let pages = PAGES.iter().filter(|page| visitor.caller.is_operator() || !page.operator_only);
     let top = html! {
         a.skip href="#content" { "To the content" }
         header.top {

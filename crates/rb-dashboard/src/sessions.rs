@@ -1,4 +1,4 @@
-//! Whoever is signed in, in memory: a session is a random name that stands for a key or for the link of the start.
+//! Sessions of signed-in browsers, in memory. A session belongs to a key or to the sign-in link printed at startup.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,43 +6,43 @@ use std::time::{Duration, Instant};
 
 use subtle::ConstantTimeEq as _;
 
-/// A session that was not used for so long is over.
-pub(crate) const IDLE_MAX: Duration = Duration::from_hours(12);
-/// More sessions than this are not kept: the oldest goes.
-const SESSIONS_MAX: usize = 1_000;
-/// The link of the start works for so long, once.
-const LINK_WITHIN: Duration = Duration::from_mins(15);
-/// So many failed attempts to sign in are heard in a `WINDOW`; then nobody is.
-const FAILURES_MAX: u32 = 20;
+/// Idle time after which a session expires.
+pub(crate) const SESSION_TTL: Duration = Duration::from_hours(12);
+/// Maximum number of sessions; beyond this, the oldest is dropped.
+const MAX_SESSIONS: usize = 1_000;
+/// Validity of the sign-in link, which works once.
+const LINK_TTL: Duration = Duration::from_mins(15);
+/// Failed sign-ins per `WINDOW`, after which all are rejected.
+const MAX_FAILURES: u32 = 20;
 const WINDOW: Duration = Duration::from_mins(1);
 
-/// Whoever is signed in.
+/// Sessions and sign-in state.
 pub(crate) struct Sessions {
     open: Mutex<HashMap<String, Session>>,
-    /// The token of forms while the server needs no key.
+    /// CSRF token while the server needs no key.
     pub(crate) token: Option<String>,
     link: Mutex<Option<(Instant, String)>>,
     failures: Mutex<(Instant, u32)>,
 }
 
-/// Whom a session stands for.
+/// Identity of a session.
 #[derive(Clone)]
 pub(crate) enum Who {
-    /// Whoever has this key, for as long as the key is good.
+    /// Holder of a key, while the key is valid.
     Key(String),
-    /// Whoever read what the server printed when it started.
+    /// Reader of the server's startup message.
     Link,
 }
 
 #[derive(Clone)]
 pub(crate) struct Session {
     pub(crate) who: Who,
-    /// Of its forms.
+    /// CSRF token.
     pub(crate) token: String,
     used: Instant,
 }
 
-/// A name that nobody can guess; `None` if the machine has no chance to give.
+/// Random id; `None` if the system has no entropy source.
 fn random() -> Option<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).ok()?;
@@ -76,7 +76,7 @@ impl Sessions {
     pub(crate) fn take_link(&self, given: &str) -> bool {
         let mut link = lock(&self.link);
         let is_it = link.as_ref().is_some_and(|(made, secret)| {
-            made.elapsed() < LINK_WITHIN && bool::from(secret.as_bytes().ct_eq(given.as_bytes()))
+            made.elapsed() < LINK_TTL && bool::from(secret.as_bytes().ct_eq(given.as_bytes()))
         });
         if is_it {
             *link = None;
@@ -87,7 +87,7 @@ impl Sessions {
     /// Whether there were too many failed attempts lately.
     pub(crate) fn is_too_soon(&self) -> bool {
         let (since, failures) = *lock(&self.failures);
-        since.elapsed() < WINDOW && failures >= FAILURES_MAX
+        since.elapsed() < WINDOW && failures >= MAX_FAILURES
     }
 
     pub(crate) fn note_failure(&self) {
@@ -101,8 +101,8 @@ impl Sessions {
     pub(crate) fn begin(&self, who: Who) -> Option<String> {
         let (name, token) = (random()?, random()?);
         let mut open = lock(&self.open);
-        open.retain(|_, session| session.used.elapsed() < IDLE_MAX);
-        if open.len() >= SESSIONS_MAX {
+        open.retain(|_, session| session.used.elapsed() < SESSION_TTL);
+        if open.len() >= MAX_SESSIONS {
             let oldest = open.iter().min_by_key(|(_, session)| session.used);
             if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
                 open.remove(&oldest);
@@ -114,7 +114,7 @@ impl Sessions {
 
     pub(crate) fn get(&self, name: &str) -> Option<Session> {
         let mut open = lock(&self.open);
-        let session = open.get_mut(name).filter(|session| session.used.elapsed() < IDLE_MAX)?;
+        let session = open.get_mut(name).filter(|session| session.used.elapsed() < SESSION_TTL)?;
         session.used = Instant::now();
         Some(session.clone())
     }
@@ -143,7 +143,7 @@ mod tests {
     fn an_old_link_is_worth_nothing() {
         let sessions = Sessions::default();
         let secret = sessions.new_link().unwrap();
-        let Some(long_ago) = Instant::now().checked_sub(LINK_WITHIN) else { return };
+        let Some(long_ago) = Instant::now().checked_sub(LINK_TTL) else { return };
         lock(&sessions.link).as_mut().unwrap().0 = long_ago;
         assert!(!sessions.take_link(&secret));
     }
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn too_many_failures_close_the_door_for_a_while() {
         let sessions = Sessions::default();
-        for _ in 0..FAILURES_MAX {
+        for _ in 0..MAX_FAILURES {
             assert!(!sessions.is_too_soon());
             sessions.note_failure();
         }

@@ -1,7 +1,7 @@
-//! Who is looking, and how they sign in and out.
+//! Visitors of the dashboard.
 //!
-//! A session is a random name in a cookie that no script can read and no other site can send. The key that it stands
-//! for stays in memory and is looked at on every request, so a revoked key ends its sessions.
+//! A session is a random id in an `HttpOnly`, `SameSite=Strict` cookie. Its key stays in memory and is checked on every
+//! request, so that revoking a key ends its sessions.
 
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
@@ -21,7 +21,7 @@ use rb_runtime::auth::{AuthError, Caller};
 const COOKIE_NAME: &str = "rb_session";
 const FIELD: &str = "csrf";
 
-/// Someone who may look.
+/// Visitor with access.
 pub(crate) struct Visitor {
     pub(crate) caller: Caller,
     pub(crate) is_signed_in: bool,
@@ -29,12 +29,12 @@ pub(crate) struct Visitor {
 }
 
 impl Visitor {
-    /// The hidden field that says that a form is ours.
+    /// Hidden form field with the CSRF token.
     pub(crate) fn token(&self) -> Markup {
         html! { input type="hidden" name=(FIELD) value=(self.token); }
     }
 
-    /// Whether a form came from a page of ours.
+    /// Checks the CSRF token of a form.
     pub(crate) fn check(&self, form: &Form) -> ApiResult<()> {
         let sent = form.get(FIELD).as_bytes();
         if !sent.is_empty() && bool::from(self.token.as_bytes().ct_eq(sent)) {
@@ -85,7 +85,7 @@ pub(crate) fn cookie(headers: &HeaderMap) -> Option<String> {
     pairs.find(|(name, _)| *name == COOKIE_NAME).map(|(_, value)| value.to_owned())
 }
 
-/// What the browser keeps; over https it never sends it in the clear.
+/// Value of `Set-Cookie`; secure if the browser uses HTTPS.
 pub(crate) fn kept(
     dashboard: &DashboardState,
     headers: &HeaderMap,
@@ -96,7 +96,7 @@ pub(crate) fn kept(
     format!("{COOKIE_NAME}={name}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
 }
 
-/// Whether people reach us over https: the operator says so, or whoever stands before us.
+/// Returns `true` if browsers use HTTPS, according to the configuration or to a reverse proxy.
 fn is_https(dashboard: &DashboardState, headers: &HeaderMap) -> bool {
     let forwarded = headers.get("x-forwarded-proto").and_then(|value| value.to_str().ok());
     let forwarded = forwarded.and_then(|value| value.split(',').next());

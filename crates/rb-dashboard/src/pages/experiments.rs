@@ -1,23 +1,32 @@
 //! Experiments: which there are, and what one shows: the verdict in words, the interval, both arms, and the caveats.
 
+use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
+use axum::routing::get;
 use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::DashboardState;
 use crate::form::field;
 use crate::layout;
-use crate::navigation;
+use crate::navigation::{self, Page};
 use crate::visitor::Visitor;
 use rb_http::error::{ApiError, ApiResult};
 use rb_runtime::experiments;
 use rb_view::charts::interval;
 use rb_view::text::{EscapedText, dollars, grouped, name};
 
+pub(crate) const PAGE: Page =
+    Page { name: "Experiments", path: "/ui/experiments", operator_only: false, routes };
+
+fn routes() -> Router<DashboardState> {
+    Router::new().route("/ui/experiments", get(page))
+}
+
 const ON_FRACTION: f64 = 0.5;
 
-pub(crate) async fn page(
+async fn page(
     State(dashboard): State<DashboardState>,
     visitor: Visitor,
     RawQuery(query): RawQuery,

@@ -1,7 +1,9 @@
 //! What agents learned about codebases.
 
+use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
+use axum::routing::{get, post};
 use maud::{Markup, html};
 use rb_store::{Change, FindingRow};
 
@@ -9,16 +11,23 @@ use crate::DashboardState;
 use crate::form::{Form, field};
 use crate::layout;
 use crate::layout::to;
-use crate::navigation;
+use crate::navigation::{self, Page};
 use crate::visitor::Visitor;
 use rb_http::error::{ApiError, ApiResult};
 use rb_runtime::clock::{day_of, format_day};
 use rb_view::text::{EscapedText, counted, name};
 
+pub(crate) const PAGE: Page =
+    Page { name: "Findings", path: "/ui/findings", operator_only: false, routes };
+
+fn routes() -> Router<DashboardState> {
+    Router::new().route("/ui/findings", get(page)).route("/ui/findings/delete", post(delete))
+}
+
 /// So many findings of a codebase are shown, the newest.
 const SHOWN_MAX: usize = 500;
 
-pub(crate) async fn page(
+async fn page(
     State(dashboard): State<DashboardState>,
     visitor: Visitor,
     RawQuery(query): RawQuery,
@@ -77,11 +86,7 @@ fn card(visitor: &Visitor, finding: &FindingRow) -> Markup {
     }
 }
 
-pub(crate) async fn delete(
-    State(dashboard): State<DashboardState>,
-    visitor: Visitor,
-    form: Form,
-) -> Response {
+async fn delete(State(dashboard): State<DashboardState>, visitor: Visitor, form: Form) -> Response {
     let gone = async {
         visitor.check(&form)?;
         let (org, _) = visitor.caller.org_and_project(None, None);

@@ -1,7 +1,9 @@
 //! How the runs fare: clean runs, what fires, what it costs.
 
+use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
+use axum::routing::get;
 use maud::{Markup, html};
 use rb_engine::monitors::find;
 use rb_engine::policy::Policy;
@@ -10,7 +12,7 @@ use rb_store::{DayHealth, Health};
 use crate::DashboardState;
 use crate::form::field;
 use crate::layout;
-use crate::navigation;
+use crate::navigation::{self, Page};
 use crate::visitor::Visitor;
 use rb_http::error::ApiResult;
 use rb_runtime::clock::{day_of, now_ms};
@@ -18,13 +20,19 @@ use rb_view::bar;
 use rb_view::charts::{DailyBars, real};
 use rb_view::text::{dollars, grouped, name};
 
+pub(crate) const PAGE: Page = Page { name: "Health", path: HERE, operator_only: false, routes };
+
+fn routes() -> Router<DashboardState> {
+    Router::new().route(HERE, get(page))
+}
+
 const HERE: &str = "/ui/health";
 const DAY_MS: i64 = 86_400_000;
 /// What one may choose, and what one gets without choosing.
 const CHOICES: [u16; 3] = [7, 30, 90];
 const DAYS_DEFAULT: u16 = 30;
 
-pub(crate) async fn page(
+async fn page(
     State(dashboard): State<DashboardState>,
     visitor: Visitor,
     RawQuery(query): RawQuery,

@@ -1,7 +1,9 @@
 //! Keys, for the operator: see, make, revoke.
 
+use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
+use axum::routing::{get, post};
 use maud::{Markup, html};
 use rb_store::Change;
 
@@ -9,13 +11,19 @@ use crate::DashboardState;
 use crate::form::Form;
 use crate::layout;
 use crate::layout::to;
-use crate::navigation;
+use crate::navigation::{self, Page};
 use crate::visitor::Visitor;
 use rb_http::error::{ApiError, ApiResult};
 use rb_runtime::auth::DEFAULT_ORG;
 use rb_runtime::auth::{KeyKind, create_key};
 use rb_runtime::clock::{day_of, format_day, now_ms};
 use rb_view::text::{line, name};
+
+pub(crate) const PAGE: Page = Page { name: "Keys", path: HERE, operator_only: true, routes };
+
+fn routes() -> Router<DashboardState> {
+    Router::new().route(HERE, get(page).post(create)).route("/ui/keys/revoke", post(revoke))
+}
 
 const HERE: &str = "/ui/keys";
 const CHARS_MAX: usize = 128;
@@ -29,7 +37,7 @@ fn operator(visitor: &Visitor) -> ApiResult<()> {
     ))
 }
 
-pub(crate) async fn page(State(dashboard): State<DashboardState>, visitor: Visitor) -> Response {
+async fn page(State(dashboard): State<DashboardState>, visitor: Visitor) -> Response {
     draw(&dashboard, &visitor, None).await.unwrap_or_else(layout::problem)
 }
 
@@ -81,11 +89,7 @@ fn revoking(visitor: &Visitor, id: &str) -> Markup {
     }
 }
 
-pub(crate) async fn create(
-    State(dashboard): State<DashboardState>,
-    visitor: Visitor,
-    form: Form,
-) -> Response {
+async fn create(State(dashboard): State<DashboardState>, visitor: Visitor, form: Form) -> Response {
     let made = async {
         operator(&visitor)?;
         visitor.check(&form)?;
@@ -102,11 +106,7 @@ pub(crate) async fn create(
     made.await.unwrap_or_else(layout::problem)
 }
 
-pub(crate) async fn revoke(
-    State(dashboard): State<DashboardState>,
-    visitor: Visitor,
-    form: Form,
-) -> Response {
+async fn revoke(State(dashboard): State<DashboardState>, visitor: Visitor, form: Form) -> Response {
     let gone = async {
         operator(&visitor)?;
         visitor.check(&form)?;

@@ -1,8 +1,10 @@
 //! The library: browse, add, edit, delete, and see where a pattern was used. Changes go the way that requests to the
 //! API go, with the same checks.
 
+use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
+use axum::routing::{get, post};
 use maud::{Markup, html};
 use rb_store::{PatternFilter, PatternRow, RunFilter, Scope};
 use serde_json::Value;
@@ -12,13 +14,22 @@ use crate::DashboardState;
 use crate::form::{Form, field};
 use crate::layout;
 use crate::layout::to;
-use crate::navigation;
+use crate::navigation::{self, Page};
 use crate::visitor::Visitor;
 use rb_engine::guidance::Tier;
 use rb_http::error::{ApiError, ApiResult};
 use rb_runtime::clock::{day_of, format_day, now_ms};
 use rb_runtime::library::{NewPattern, PatternAttributes, PatternId};
 use rb_view::text::{EscapedText, counted, editable, grouped, line, name};
+
+pub(crate) const PAGE: Page = Page { name: "Patterns", path: HERE, operator_only: false, routes };
+
+fn routes() -> Router<DashboardState> {
+    Router::new()
+        .route(HERE, get(page).post(save))
+        .route("/ui/pattern", get(one))
+        .route("/ui/patterns/delete", post(delete))
+}
 
 const HERE: &str = "/ui/patterns";
 const TEXT_CHARS_MAX: usize = 8_000;
@@ -59,7 +70,7 @@ fn may_change(visitor: &Visitor, tier: &str) -> bool {
     tier == "e1" || visitor.caller.is_operator()
 }
 
-pub(crate) async fn page(
+async fn page(
     State(dashboard): State<DashboardState>,
     visitor: Visitor,
     RawQuery(query): RawQuery,
@@ -172,7 +183,7 @@ fn table(rows: &[PatternRow]) -> Markup {
 }
 
 /// One pattern: its words to edit, and where it was used; without an id, a new one.
-pub(crate) async fn one(
+async fn one(
     State(dashboard): State<DashboardState>,
     visitor: Visitor,
     RawQuery(query): RawQuery,
@@ -281,11 +292,7 @@ fn form(visitor: &Visitor, row: &PatternRow) -> Markup {
 }
 
 /// Adds a pattern, or changes the one that the form names.
-pub(crate) async fn save(
-    State(dashboard): State<DashboardState>,
-    visitor: Visitor,
-    form: Form,
-) -> Response {
+async fn save(State(dashboard): State<DashboardState>, visitor: Visitor, form: Form) -> Response {
     match put(&dashboard, &visitor, &form).await {
         Ok(()) => to(HERE),
         Err(error) => layout::problem(error),
@@ -316,11 +323,7 @@ async fn put(dashboard: &DashboardState, visitor: &Visitor, form: &Form) -> ApiR
     Ok(())
 }
 
-pub(crate) async fn delete(
-    State(dashboard): State<DashboardState>,
-    visitor: Visitor,
-    form: Form,
-) -> Response {
+async fn delete(State(dashboard): State<DashboardState>, visitor: Visitor, form: Form) -> Response {
     let deleted = async {
         visitor.check(&form)?;
         let pattern = pattern_id(&form)?;

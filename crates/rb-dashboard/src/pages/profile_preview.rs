@@ -73,7 +73,7 @@ struct Tried {
 }
 
 /// The newest runs as they were judged, and under these weights.
-pub(crate) async fn draw(
+pub(super) async fn draw(
     dashboard: &DashboardState,
     visitor: &Visitor,
     weights: &Weights,

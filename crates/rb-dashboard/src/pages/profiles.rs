@@ -1,5 +1,7 @@
 //! Weights under a name: those that come with the engine, and those that are made here, with a preview on stored runs.
 
+use axum::Router;
+use axum::routing::{get, post};
 use std::collections::BTreeMap;
 
 use axum::extract::{RawQuery, State};
@@ -14,12 +16,21 @@ use crate::DashboardState;
 use crate::form::{Form, field};
 use crate::layout;
 use crate::layout::to;
-use crate::navigation;
+use crate::navigation::{self, Page};
 use crate::visitor::Visitor;
 use rb_http::error::{ApiError, ApiResult};
 use rb_runtime::library::{NewProfile, ProfileChange, ProfileId};
 use rb_view::bar;
 use rb_view::text::{EscapedText, editable, name};
+
+pub(crate) const PAGE: Page = Page { name: "Profiles", path: HERE, operator_only: false, routes };
+
+fn routes() -> Router<DashboardState> {
+    Router::new()
+        .route(HERE, get(page).post(save))
+        .route("/ui/profiles/preview", post(preview))
+        .route("/ui/profiles/delete", post(delete))
+}
 
 const HERE: &str = "/ui/profiles";
 /// Before the monitor's id in the names of fields.
@@ -80,7 +91,7 @@ impl Draft {
     }
 }
 
-pub(crate) async fn page(
+async fn page(
     State(dashboard): State<DashboardState>,
     visitor: Visitor,
     RawQuery(query): RawQuery,
@@ -185,7 +196,7 @@ fn editing(visitor: &Visitor, draft: &Draft, preview: &Markup) -> Response {
 }
 
 /// Shows what the weights of the form would have said of stored runs; nothing is changed.
-pub(crate) async fn preview(
+async fn preview(
     State(dashboard): State<DashboardState>,
     visitor: Visitor,
     form: Form,
@@ -200,11 +211,7 @@ pub(crate) async fn preview(
 }
 
 /// Adds a profile, or changes the one that the form names.
-pub(crate) async fn save(
-    State(dashboard): State<DashboardState>,
-    visitor: Visitor,
-    form: Form,
-) -> Response {
+async fn save(State(dashboard): State<DashboardState>, visitor: Visitor, form: Form) -> Response {
     match put(&dashboard, &visitor, &form).await {
         Ok(()) => to(HERE),
         Err(error) => layout::problem(error),
@@ -233,11 +240,7 @@ async fn put(dashboard: &DashboardState, visitor: &Visitor, form: &Form) -> ApiR
     Ok(())
 }
 
-pub(crate) async fn delete(
-    State(dashboard): State<DashboardState>,
-    visitor: Visitor,
-    form: Form,
-) -> Response {
+async fn delete(State(dashboard): State<DashboardState>, visitor: Visitor, form: Form) -> Response {
     let deleted = async {
         visitor.check(&form)?;
         let (org, project) = (Some(form.get("org")), Some(form.get("project")));

@@ -1,22 +1,31 @@
 //! Lines to paste, for each door, with this server's own address.
 
+use axum::Router;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::HOST;
 use axum::response::Response;
+use axum::routing::get;
 use maud::html;
 use rb_wire::providers::PROVIDERS;
 
 use crate::DashboardState;
-use crate::navigation;
+use crate::navigation::{self, Page};
 use crate::visitor::Visitor;
 use rb_view::text::EscapedText;
+
+pub(crate) const PAGE: Page =
+    Page { name: "Quickstart", path: "/ui/quickstart", operator_only: false, routes };
+
+fn routes() -> Router<DashboardState> {
+    Router::new().route("/ui/quickstart", get(page))
+}
 
 /// Description of the gateway.
 const GATEWAY: &str =
     "Model calls pass through this server. Keys of the provider are passed on and not stored.";
 
-pub(crate) async fn page(
+async fn page(
     State(dashboard): State<DashboardState>,
     visitor: Visitor,
     headers: HeaderMap,

@@ -1,5 +1,7 @@
 //! One run, as far as it has come, and a box to say something to the agent; the script draws what changes anew.
 
+use axum::Router;
+use axum::routing::{get, post};
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -25,11 +27,18 @@ use rb_runtime::clock::now_ms;
 use rb_runtime::operator_messages::MAX_MESSAGE_CHARS;
 use rb_view::text::{EscapedText, grouped};
 
+pub(crate) fn routes() -> Router<DashboardState> {
+    Router::new()
+        .route("/ui/run", get(page))
+        .route("/ui/run/steer", post(steer))
+        .route("/ui/stream", get(stream))
+}
+
 /// So many steps are shown at once; of a longer run the newest, and the others on pages of their own.
 const STEPS_MAX: u32 = 400;
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
 
-pub(crate) async fn page(
+async fn page(
     State(dashboard): State<DashboardState>,
     visitor: Visitor,
     RawQuery(query): RawQuery,
@@ -130,11 +139,7 @@ fn steering(waiting: &[String], visitor: &Visitor, row: &RunRow) -> Markup {
     }
 }
 
-pub(crate) async fn steer(
-    State(dashboard): State<DashboardState>,
-    visitor: Visitor,
-    form: Form,
-) -> Response {
+async fn steer(State(dashboard): State<DashboardState>, visitor: Visitor, form: Form) -> Response {
     let said = async {
         visitor.check(&form)?;
         let scope = visitor.caller.scope(Some(form.get("org")), None);
@@ -148,7 +153,7 @@ pub(crate) async fn steer(
 }
 
 /// Every stored step that the visitor may see, as it is stored.
-pub(crate) async fn stream(
+async fn stream(
     State(dashboard): State<DashboardState>,
     visitor: Visitor,
     RawQuery(query): RawQuery,

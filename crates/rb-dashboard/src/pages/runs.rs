@@ -1,5 +1,7 @@
 //! The list of runs: filters, search, and pages that begin where the last one ended.
 
+use axum::Router;
+use axum::routing::get;
 use std::collections::BTreeSet;
 
 use axum::extract::{RawQuery, State};
@@ -11,11 +13,17 @@ use rb_store::{OutcomeClass, RunAfter, RunFilter, RunKey, RunRow, is_running};
 
 use crate::DashboardState;
 use crate::layout;
-use crate::navigation;
+use crate::navigation::{self, Page};
 use crate::visitor::Visitor;
 use rb_runtime::clock::{format_rfc3339, now_ms};
 use rb_view::text::{EscapedText, ago, dollars, grouped, line, name};
 use rb_view::{bar, outcome};
+
+pub(crate) const PAGE: Page = Page { name: "Runs", path: "/", operator_only: false, routes };
+
+fn routes() -> Router<DashboardState> {
+    Router::new().route("/", get(page))
+}
 
 const PAGE_RUNS: u32 = 50;
 const DAY_MS: i64 = 86_400_000;
@@ -107,7 +115,7 @@ impl Asked {
     }
 }
 
-pub(crate) async fn page(
+async fn page(
     State(dashboard): State<DashboardState>,
     visitor: Visitor,
     RawQuery(query): RawQuery,

@@ -1,21 +1,30 @@
 //! Sign-in and sign-out.
 
+use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
 use maud::html;
 use rb_http::error::ApiError;
 
 use crate::DashboardState;
 use crate::form::{self, Form};
 use crate::layout::{self, to};
-use crate::sessions::{IDLE_MAX, Who};
+use crate::sessions::{SESSION_TTL, Who};
 use crate::visitor::{Visitor, cookie, kept};
+
+pub(crate) fn routes() -> Router<DashboardState> {
+    Router::new()
+        .route("/ui/sign-in", get(sign_in_page).post(sign_in))
+        .route("/ui/enter", get(enter))
+        .route("/ui/sign-out", post(sign_out))
+}
 
 const TOO_SOON: &str = "too many attempts; wait a minute and try again";
 
-pub(crate) async fn sign_in_page() -> Response {
+async fn sign_in_page() -> Response {
     asking(StatusCode::OK, "")
 }
 
@@ -38,14 +47,14 @@ fn asking(status: StatusCode, said: &str) -> Response {
 fn welcome(dashboard: &DashboardState, headers: &HeaderMap, who: Who) -> Response {
     match dashboard.sessions.begin(who) {
         Some(name) => {
-            let cookie = kept(dashboard, headers, &name, IDLE_MAX.as_secs());
+            let cookie = kept(dashboard, headers, &name, SESSION_TTL.as_secs());
             ([(SET_COOKIE, cookie)], to("/")).into_response()
         }
         None => layout::problem(ApiError::Internal),
     }
 }
 
-pub(crate) async fn sign_in(
+async fn sign_in(
     State(dashboard): State<DashboardState>,
     headers: HeaderMap,
     form: Form,
@@ -71,7 +80,7 @@ pub(crate) async fn sign_in(
 }
 
 /// The link that the server printed when it started.
-pub(crate) async fn enter(
+async fn enter(
     State(dashboard): State<DashboardState>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
@@ -88,7 +97,7 @@ pub(crate) async fn enter(
     asking(StatusCode::UNAUTHORIZED, said)
 }
 
-pub(crate) async fn sign_out(
+async fn sign_out(
     State(dashboard): State<DashboardState>,
     visitor: Visitor,
     headers: HeaderMap,

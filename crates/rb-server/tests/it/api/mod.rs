@@ -1,23 +1,23 @@
 //! Every route through the whole server, on a real database.
 
+/// Access of keys, for every route.
+mod authorization;
 /// The routes that the description must have.
 mod contract;
-/// Who may do what: for every route.
-mod doors;
-/// Experiments and the meter.
-mod figures;
+/// Experiments and the usage meter.
+mod experiments;
 /// Findings.
 mod findings;
-/// Steering by hand.
-mod hand;
 /// Recorded runs.
 mod import;
-/// The library, and whole traces.
-mod library;
+/// Messages to running agents.
+mod operator_messages;
 /// Spans of OpenTelemetry.
 mod otlp;
 /// Export to a collector.
 mod otlp_export;
+/// Pattern library and complete traces.
+mod patterns;
 /// Profiles, monitors, keys, and who is calling.
 mod profiles;
 /// Runs as they are read.
