@@ -2,12 +2,15 @@
 //!
 //! A *turn* is the output of the model up to the next input. Each of its calls is a step with its result; the first has
 //! the thought and the preceding user text. A turn without calls is a step once the user has replied. An unfinished turn,
-//! with a call without a result or a user text without a reply, is carried to the next
-//! request.
+//! with a call without a result or a user text without a reply, is carried to the next request.
 //!
 //! **No duplicates.** Clients rewrite the history: they compact it, clear old results or remove a reminder. The messages
 //! from the change on are then read again, and steps that were emitted before are skipped: a call is identified by
 //! its id, tool and arguments, a thought by its text.
+
+mod response_marks;
+
+pub use response_marks::{marks_of_last_responses, marks_of_response};
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -15,12 +18,13 @@ use std::collections::{HashMap, VecDeque};
 use rapidhash::v3::rapidhash_v3;
 use serde::{Deserialize, Serialize};
 
-use crate::conversation_hash::{Continuity, Role};
+use crate::conversation_hash::Continuity;
 use crate::dialects::Part;
 use crate::model::{RunInput, RunStep};
 use crate::request::ParsedRequest;
 use crate::response::{Response, ToolCall, push};
 use crate::text_tool_calls;
+use response_marks::OWN_ID_BYTES_MIN;
 
 /// Maximum length of each text of a pending turn, in bytes.
 pub const CARRIED_BYTES_MAX: usize = 64 << 10;
@@ -205,46 +209,6 @@ pub fn carry_at(request: &ParsedRequest<'_>, at: usize) -> PendingTurn {
     let mut earlier = request.clone();
     earlier.messages.truncate(at);
     extract(&earlier, 0, &PendingTurn::default()).pending
-}
-
-/// Minimum lengths for a lookup: shorter texts and ids such as `call_0` are not unique.
-const OWN_WORDS_BYTES_MIN: usize = 20;
-const OWN_ID_BYTES_MIN: usize = 9;
-
-/// Returns the hashes by which a later request identifies a response: of the ids of its calls, or of its text.
-pub fn marks_of_response(answer: &Response) -> Vec<u64> {
-    marks(answer.calls.iter().map(|call| call.id.as_str()), &answer.thought)
-}
-
-/// Returns these hashes for the last responses in a request, newest first.
-pub fn marks_of_last_responses(request: &ParsedRequest<'_>, count_max: usize) -> Vec<u64> {
-    let (mut found, mut parts) = (Vec::new(), Vec::new());
-    // A result contains the id of its call, even if the call itself is only a reference.
-    let is_of_answer = |role: Role| matches!(role, Role::Assistant | Role::Tool);
-    let answers = request.messages.iter().rev().filter(|message| is_of_answer(message.role));
-    for message in answers.take(count_max) {
-        request.read(message, &mut parts);
-        let (mut calls, mut texts) = (Vec::new(), Vec::new());
-        for part in parts.drain(..) {
-            match part {
-                Part::Call { id, .. } | Part::Result { id, .. } => calls.push(id),
-                Part::ModelText(text) => texts.push(text),
-                Part::UserText(_) | Part::Reference(_) => {}
-            }
-        }
-        found.extend(marks(calls.iter().map(AsRef::as_ref), &joined(texts)));
-    }
-    found
-}
-
-fn marks<'a>(calls: impl Iterator<Item = &'a str>, words: &str) -> Vec<u64> {
-    let own = calls.filter(|id| id.len() >= OWN_ID_BYTES_MIN);
-    let ids: Vec<u64> = own.map(|id| rapidhash_v3(id.as_bytes())).collect();
-    let words = words.trim();
-    if ids.is_empty() && words.len() >= OWN_WORDS_BYTES_MIN {
-        return vec![rapidhash_v3(words.as_bytes())];
-    }
-    ids
 }
 
 /// Reads the messages from `from` on.
