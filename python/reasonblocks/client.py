@@ -9,14 +9,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from reasonblocks._engine import DEFAULT_PLACEMENT, Rules, Step, score_step
+from reasonblocks._engine import Rules, Step, score_step
 from reasonblocks.experiments import assign_arm, sdk_version
 from reasonblocks.lookup import Library, LocalLibrary, ServerLibrary, TierFilter
 from reasonblocks.server import MAX_STEPS, Server, evaluation_row
 from reasonblocks.settings import checked_key, masked_key, resolved_base_url
 from reasonblocks.steering import SteeringSession
 from reasonblocks.telemetry import Telemetry
-from reasonblocks.types import Placement, RunFields
+from reasonblocks.types import DEFAULT_PLACEMENT, Placement, RunFields
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

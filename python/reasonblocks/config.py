@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reasonblocks._engine import DEFAULT_PLACEMENT
 from reasonblocks.client import ReasonBlocks
 from reasonblocks.server import Server
-from reasonblocks.types import Placement
+from reasonblocks.types import DEFAULT_PLACEMENT, Placement
 
 if TYPE_CHECKING:
     from langchain.agents.middleware.types import AgentMiddleware

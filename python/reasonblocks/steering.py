@@ -320,9 +320,7 @@ class SteeringSession:
         if self._evaluator is None or not steps:
             return None
         advised, self._advised = self._advised, []
-        return self._evaluator.evaluate(
-            steps, model_id, advised=advised, first_step_index=self._first_step_index or 0
-        )
+        return self._evaluator.evaluate(steps, model_id, advised=advised, first_step_index=self._first_step_index or 0)
 
     def _look_up(self, pre_call: PreCall, model_id: str) -> Any:
         queries = pre_call.queries if self._library is not None else []

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, cast
+
+from reasonblocks import _engine
 
 Placement = Literal["system", "tail"]
 """Position of guidance in a request: in the system prompt, or after the last message."""
+
+DEFAULT_PLACEMENT = cast("Placement", _engine.DEFAULT_PLACEMENT)
+"""Default of a middleware."""
 
 
 class FSMState(str, enum.Enum):

@@ -77,7 +77,7 @@ def loop(server: Any, session: Any, **options: Any) -> dict[str, Any]:
 
 def test_loop_is_steered_and_history_is_unchanged(serve):
     server = provider(serve, 8)
-    with ReasonBlocks().claude_messages_session(model=MODEL) as session:
+    with ReasonBlocks(suite="both").claude_messages_session(model=MODEL) as session:
         result = loop(server, session, system="You fix bugs.")
     assert steered(server) == [3, 8]
     system = bodies(server)[3]["system"]
@@ -95,7 +95,7 @@ def test_loop_is_steered_and_history_is_unchanged(serve):
 
 def test_turns_without_text_belong_to_the_same_run(serve):
     server = provider(serve, 9, text=None)
-    session = ReasonBlocks().claude_messages_session()
+    session = ReasonBlocks(suite="both").claude_messages_session()
     loop(server, session)
     assert steered(server) == [3, 6, 9]
     assert "system" not in bodies(server)[0]
@@ -104,7 +104,7 @@ def test_turns_without_text_belong_to_the_same_run(serve):
 
 def test_tail_guidance_keeps_its_position(serve):
     server = provider(serve, 7)
-    loop(server, ReasonBlocks().claude_messages_session(), placement="tail")
+    loop(server, ReasonBlocks(suite="both").claude_messages_session(), placement="tail")
     assert steered(server) == [3, 4, 5, 6, 7]
     for shorter, longer in zip(bodies(server)[3:], bodies(server)[4:], strict=False):
         assert longer["messages"][: len(shorter["messages"])] == shorter["messages"]
@@ -125,14 +125,14 @@ def test_failed_tools_are_reported_and_the_loop_continues(serve):
 
 
 def test_token_budget_and_max_steps_end_the_loop(serve):
-    rb = ReasonBlocks(token_budget=300, enforce_token_budget=True)
+    rb = ReasonBlocks(suite="both", token_budget=300, enforce_token_budget=True)
     assert loop(provider(serve, 20), rb.claude_messages_session())["stop_reason"] == "token_budget"
     assert loop(provider(serve, 20), None, max_steps=2)["stop_reason"] == "max_steps"
 
 
 def test_model_routing_selects_models_by_state(serve):
     server = provider(serve, 8)
-    rb = ReasonBlocks(model_routing={"FAST": "anthropic:claude-opus-4-1"})
+    rb = ReasonBlocks(suite="both", model_routing={"FAST": "anthropic:claude-opus-4-1"})
     loop(server, rb.claude_messages_session())
     assert [body["model"] for body in bodies(server)][5:8] == [MODEL, "claude-opus-4-1", "claude-opus-4-1"]
 
@@ -153,7 +153,7 @@ def drive(create: Any, handle: Any) -> None:
 def test_wrapped_client_steers_plain_and_streamed_calls(serve):
     for how in ("create", "events", "stream"):
         server = provider(serve, 4)
-        client = ReasonBlocks().anthropic(Anthropic(api_key="x", base_url=server.url), task="find it")
+        client = ReasonBlocks(suite="both").anthropic(Anthropic(api_key="x", base_url=server.url), task="find it")
 
         def one(history: Any, client: Any = client, how: str = how) -> Any:
             request = {"model": MODEL, "max_tokens": 100, "messages": history, "tools": SPECS}
@@ -178,7 +178,7 @@ def test_wrapped_client_steers_plain_and_streamed_calls(serve):
 async def test_async_client_is_steered(serve):
     for how in ("create", "events", "stream"):
         server = provider(serve, 4)
-        async with ReasonBlocks().anthropic(AsyncAnthropic(api_key="x", base_url=server.url)) as client:
+        async with ReasonBlocks(suite="both").anthropic(AsyncAnthropic(api_key="x", base_url=server.url)) as client:
             history: list[dict[str, Any]] = [{"role": "user", "content": "Where is it?"}]
             for at in range(5):
                 request: dict[str, Any] = {"model": MODEL, "max_tokens": 100, "messages": history, "tools": SPECS}
@@ -201,7 +201,7 @@ def test_provider_errors_propagate_without_retry(serve):
     from anthropic import InternalServerError
 
     server = serve(lambda *_: (500, {"type": "error", "error": {"type": "api_error", "message": "down"}}))
-    client = ReasonBlocks().anthropic(Anthropic(api_key="x", base_url=server.url, max_retries=0))
+    client = ReasonBlocks(suite="both").anthropic(Anthropic(api_key="x", base_url=server.url, max_retries=0))
     with pytest.raises(InternalServerError), client:
         client.messages.create(model=MODEL, max_tokens=10, messages=[{"role": "user", "content": "x"}])
     assert len(server.requests) == 1

@@ -34,7 +34,7 @@ def contexts(claude: ScriptedClaude) -> dict[int, str]:
 
 async def test_hooks_steer_the_agent():
     claude = ScriptedClaude(5)
-    async with ReasonBlocks(patterns=[RULE]).claude_hooks(task="find it") as watch:
+    async with ReasonBlocks(suite="both", patterns=[RULE]).claude_hooks(task="find it") as watch:
         messages = await run(watch, claude)
     said = contexts(claude)
     assert "ALWAYS: Cite." in said[0]
@@ -52,7 +52,7 @@ async def test_hooks_steer_the_agent():
 
 async def test_enforced_budget_ends_the_agent():
     claude = ScriptedClaude(30)
-    rb = ReasonBlocks(token_budget=500, enforce_token_budget=True)
+    rb = ReasonBlocks(suite="both", token_budget=500, enforce_token_budget=True)
     watch = rb.claude_hooks()
     await run(watch, claude)
     stopped = [answer for _, answer in claude.hook_replies if answer.get("continue") is False]
@@ -61,7 +61,7 @@ async def test_enforced_budget_ends_the_agent():
 
 
 async def test_second_prompt_starts_another_run():
-    watch = ReasonBlocks().claude_hooks(run_id="chat")
+    watch = ReasonBlocks(suite="both").claude_hooks(run_id="chat")
     await run(watch, ScriptedClaude(4))
     assert (watch.session.run_id, watch.session.is_finished) == ("chat", True)
     claude = ScriptedClaude(4)
@@ -74,7 +74,7 @@ async def test_failed_tool_is_an_error_and_broken_event_is_ignored(serve):
     from conftest import healthy
 
     server = serve(healthy)
-    watch = ReasonBlocks(base_url=server.url).claude_hooks(run_id="r")
+    watch = ReasonBlocks(suite="both", base_url=server.url).claude_hooks(run_id="r")
     await watch.on_event({"hook_event_name": "UserPromptSubmit", "prompt": "x"}, None, None)
     failed = {"hook_event_name": "PostToolUseFailure", "tool_name": "Bash", "tool_input": {}, "error": "exit 1"}
     assert await watch.on_event(failed, "t", None) == {}
@@ -89,7 +89,7 @@ async def test_telemetry_has_one_row_per_step(serve):
     from conftest import healthy
 
     server = serve(healthy)
-    rb = ReasonBlocks(base_url=server.url)
+    rb = ReasonBlocks(suite="both", base_url=server.url)
     async with rb.claude_hooks(run_id="r", model="claude-sonnet-4-5") as watch:
         await run(watch, ScriptedClaude(2))
     assert server.bodies("/monitor/runs")[0]["framework"] == "claude-agent-sdk"

@@ -37,7 +37,7 @@ def guidance(model: ScriptedChat) -> dict[int, str]:
 
 def test_01_turns_without_text_are_evaluated():
     model = ScriptedChat(script=looping(4, text=""))
-    mw = ReasonBlocks().middleware()
+    mw = ReasonBlocks(suite="both").middleware()
     run(model, mw)
     assert list(guidance(model)) == [3]
     assert [entry.thought_preview for entry in mw.step_log][:2] == ["(first call)", ""]
@@ -52,10 +52,10 @@ def test_02_advice_repeats_and_survives_a_cooldown(serve):
         return healthy(method, path, body)
 
     model = ScriptedChat(script=looping(5))
-    run(model, ReasonBlocks(base_url=serve(answer).url).middleware())
+    run(model, ReasonBlocks(suite="both", base_url=serve(answer).url).middleware())
     assert guidance(model) == {1: "[REASONBLOCKS]\nA", 4: "[REASONBLOCKS]\nB"}
     local = ScriptedChat(script=looping(14))
-    run(local, ReasonBlocks().middleware())
+    run(local, ReasonBlocks(suite="both").middleware())
     texts = list(guidance(local).values())
     assert len(texts) == len(set(texts)) == 3
 
@@ -76,7 +76,8 @@ def test_03_e2_needs_a_failure_and_failed_lookups_are_retried(serve):
         return healthy(method, path, body)
 
     server = serve(answer)
-    run(ScriptedChat(script=looping(5)), ReasonBlocks(base_url=server.url).middleware())
+    rb = ReasonBlocks(suite="both", base_url=server.url, tiers=("e1", "e2", "e3"))
+    run(ScriptedChat(script=looping(5)), rb.middleware())
     assert [at for tier, at in asked if tier == "e3"] == [0, 1]
     assert [at for tier, at in asked if tier == "e2"] == [3, 4]
     assert [at for tier, at in asked if tier == "e1"] == [3, 4]
@@ -84,15 +85,14 @@ def test_03_e2_needs_a_failure_and_failed_lookups_are_retried(serve):
 
 def test_04_claude_without_system_prompt_is_steered():
     model = ScriptedChat(script=looping(4))
-    run(model, ReasonBlocks().middleware(), prompt=None)
+    run(model, ReasonBlocks(suite="both").middleware(), prompt=None)
     assert list(guidance(model)) == [3]
 
 
 def test_05_e1_is_queried_without_monitors(serve):
     server = serve(healthy)
-    rb = ReasonBlocks(server=ReasonBlocks(base_url=server.url).server, suite="none")
+    rb = ReasonBlocks(server=ReasonBlocks(base_url=server.url).server, suite="none", tiers=("e1", "e2", "e3"))
     session = rb.session()
-    session._evaluator = None
     for thought in (None, "a thought"):
         session.end_step(session.begin_step(thought=thought))
     assert [body["tier"] for body in server.bodies("/traces/retrieve")] == ["e3", "e1", "e2"]
@@ -104,7 +104,7 @@ def test_06_e3_lookup_is_retried_after_a_failure(serve):
     def answer(method: str, path: str, body: Any) -> tuple[int, Any]:
         return replies.pop(0) if path == "/traces/retrieve" and replies else healthy(method, path, body)
 
-    rb = ReasonBlocks(base_url=serve(answer).url)
+    rb = ReasonBlocks(base_url=serve(answer).url, tiers=("e1", "e2", "e3"))
     session = rb.session()
     first = session.begin_step()
     session.end_step(first)
@@ -152,7 +152,7 @@ def test_09_every_state_is_reachable():
 
 def test_10_token_budget_can_be_enforced():
     model = ScriptedChat(script=looping(30))
-    run(model, ReasonBlocks(token_budget=500, enforce_token_budget=True).middleware())
+    run(model, ReasonBlocks(suite="both", token_budget=500, enforce_token_budget=True).middleware())
     assert model.calls == 5
     assert "tokens of this run are used" in guidance(model)[4]
 
@@ -171,7 +171,7 @@ def test_12_session_uses_the_real_model(serve):
         return (200, {"traces": [pattern]}) if path == "/traces/retrieve" else healthy(method, path, body)
 
     server = serve(answer)
-    rb = ReasonBlocks(base_url=server.url)
+    rb = ReasonBlocks(base_url=server.url, tiers=["e3"])
     with rb.claude_messages_session(run_id="r") as session:
         decision = session.begin_step(model_id="claude-opus-4-1")
         assert decision.fragment.endswith("Can I point at it?")
@@ -187,7 +187,7 @@ async def test_13_openai_model_is_a_model_and_streams():
     from test_openai_agents import Scripted, agent, steered
 
     inner = Scripted(4)
-    model = ReasonBlocks().openai_model(inner)
+    model = ReasonBlocks(suite="both").openai_model(inner)
     assert isinstance(model, Model)
     result = Runner.run_streamed(agent(model), "Where is it?", max_turns=20)
     async for _event in result.stream_events():
@@ -199,7 +199,7 @@ async def test_14_claude_agent_is_monitored_and_steered():
     from test_claude_agent import ScriptedClaude, contexts, run
 
     claude = ScriptedClaude(4)
-    watch = ReasonBlocks().claude_hooks()
+    watch = ReasonBlocks(suite="both").claude_hooks()
     await run(watch, claude)
     assert len(watch.step_log) == 5
     assert 3 in contexts(claude)
@@ -223,13 +223,13 @@ async def test_16_async_agents_work():
     model = ScriptedChat(script=looping(4))
     agent = create_agent(model=model, tools=[search], system_prompt="x", middleware=[ReasonBlocks().middleware()])
     await agent.ainvoke(ASKED, {"recursion_limit": 100})
-    assert list(guidance(model)) == [3]
+    assert list(guidance(model)) == [4]
 
 
 def test_17_failing_model_is_called_once():
     model = ScriptedChat(script=[turn("look", 0), ValueError("no"), AIMessage(content="never reached")])
     with pytest.raises(ValueError, match="no"):
-        run(model, ReasonBlocks().middleware())
+        run(model, ReasonBlocks(suite="both").middleware())
     assert model.calls == 2
 
 
@@ -239,7 +239,7 @@ def test_18_patterns_match_langchain_messages():
         "fields": {"situation": "Let me search again for the session", "unlock": "read the settings"},
     }
     model = ScriptedChat(script=looping(4, text="Let me search again for the session"))
-    run(model, ReasonBlocks(patterns=[pattern]).middleware())
+    run(model, ReasonBlocks(suite="both", patterns=[pattern]).middleware())
     assert any("UNLOCK: read the settings" in text for text in guidance(model).values())
 
 

@@ -1,7 +1,7 @@
 """One recorded trace through a session with and without a server, compared with the other integrations.
 
-`e2e/equality/steered.json` is the result of the engine; `crates/rb/tests/it/equality.rs` writes it and compares the walk
-and the gateway with it. `RB_BIN` is the path of the binary.
+`e2e/equality/steered.json` is the result of the engine; `crates/rb/tests/it/equality.rs` writes it and compares the
+walk and the gateway with it. `RB_BIN` is the path of the binary.
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent
 EXAMPLES = PACKAGE / "examples"
 SHOWS = {
-    "anthropic_messages.py": "`recall_findings` was called 3 times in a row",
-    "claude_agent.py": "`Grep` was called 3 times in a row",
+    "anthropic_messages.py": "the same act (`recall_findings`) gave the same answer 4 times",
+    "claude_agent.py": "the same act (`Grep`) gave the same answer 4 times",
     "evaluate_locally.py": "fired ['streak', 'hedge']",
-    "langchain_agent.py": "`search` was called 3 times in a row",
-    "openai_agent.py": "`search` was called 3 times in a row",
+    "langchain_agent.py": "the same act (`search`) gave the same answer 4 times",
+    "openai_agent.py": "the same act (`search`) gave the same answer 4 times",
     "own_loop.py": "['read_file']",
 }
 

@@ -34,7 +34,7 @@ def run(model: ScriptedChat, mw: Any, *, asked: Any = ASKED, prompt: str | None 
 
 def test_looping_agent_gets_guidance_in_the_system_message():
     model = ScriptedChat(script=looping(8))
-    mw = ReasonBlocks().middleware()
+    mw = ReasonBlocks(suite="both").middleware()
     result = run(model, mw)
     assert steered(model) == [3, 8]
     first = model.requests[3][0]
@@ -54,14 +54,14 @@ def test_looping_agent_gets_guidance_in_the_system_message():
 
 def test_other_models_get_a_plain_system_prompt():
     model = ScriptedChat(script=looping(4), model_name="gpt-5")
-    run(model, ReasonBlocks().middleware())
+    run(model, ReasonBlocks(suite="both").middleware())
     assert model.requests[1][0].content == "You fix bugs."
     assert model.requests[3][0].content.startswith("You fix bugs.\n\n[REASONBLOCKS]\n")
 
 
 def test_tail_guidance_keeps_its_position():
     model = ScriptedChat(script=looping(7))
-    result = run(model, ReasonBlocks(placement="tail").middleware())
+    result = run(model, ReasonBlocks(suite="both", placement="tail").middleware())
     assert steered(model) == [3, 4, 5, 6, 7]
     for request in model.requests:
         assert request[0].content == "You fix bugs."
@@ -76,13 +76,13 @@ def test_tail_guidance_keeps_its_position():
 @pytest.mark.parametrize("placement", ["system", "tail"])
 def test_guidance_without_a_system_prompt(placement):
     model = ScriptedChat(script=looping(4))
-    run(model, ReasonBlocks(placement=placement).middleware(), prompt=None)
+    run(model, ReasonBlocks(suite="both", placement=placement).middleware(), prompt=None)
     assert 3 in steered(model)
 
 
 async def test_async_agents_are_steered():
     model = ScriptedChat(script=looping(8))
-    mw = ReasonBlocks().middleware()
+    mw = ReasonBlocks(suite="both").middleware()
     agent = create_agent(model=model, tools=[search], system_prompt="You fix bugs.", middleware=[mw])
     await agent.ainvoke(ASKED, {"recursion_limit": 200})
     assert steered(model) == [3, 8]
@@ -99,7 +99,7 @@ async def test_streaming_agents_are_steered():
 
     for stream in (True, False):
         model = ScriptedChat(script=looping(8))
-        mw = ReasonBlocks().middleware()
+        mw = ReasonBlocks(suite="both").middleware()
         steered_pieces = await pieces(model, stream, mw)
         # How finely an agent streams is up to the framework: on Python 3.10, asynchronous ones stream whole messages.
         plain_pieces = await pieces(ScriptedChat(script=looping(8)), stream)
@@ -110,7 +110,7 @@ async def test_streaming_agents_are_steered():
 
 
 async def test_concurrent_runs_are_separate():
-    mw = ReasonBlocks().middleware()
+    mw = ReasonBlocks(suite="both").middleware()
     sessions: list[Any] = []
     make = mw._make_session
     mw._make_session = lambda run_id, asked: sessions.append(make(run_id, asked)) or sessions[-1]
@@ -129,7 +129,7 @@ async def test_concurrent_runs_are_separate():
 
 
 def test_second_run_gets_a_numbered_id():
-    mw = ReasonBlocks().middleware(run_id="fix-42")
+    mw = ReasonBlocks(suite="both").middleware(run_id="fix-42")
     assert (mw.run_id, mw.step_log) == ("fix-42", [])
     with pytest.raises(RuntimeError, match="no run has started"):
         _ = mw.session
@@ -141,7 +141,7 @@ def test_second_run_gets_a_numbered_id():
 
 def test_turns_without_text_are_monitored():
     model = ScriptedChat(script=looping(4, text=""))
-    mw = ReasonBlocks().middleware()
+    mw = ReasonBlocks(suite="both").middleware()
     run(model, mw)
     assert steered(model) == [3]
     assert "streak" in mw.step_log[3].monitors_fired
@@ -155,14 +155,14 @@ def test_parallel_tool_calls_are_separate_steps():
         ],
     )
     model = ScriptedChat(script=[both, AIMessage(content="done")])
-    mw = ReasonBlocks().middleware()
+    mw = ReasonBlocks(suite="both").middleware()
     run(model, mw)
     assert mw.step_log[1].monitors_fired == ["streak"]
 
 
 def test_model_errors_propagate_without_retry():
     model = ScriptedChat(script=[turn("look", 0), RuntimeError("overloaded")])
-    mw = ReasonBlocks().middleware()
+    mw = ReasonBlocks(suite="both").middleware()
     with pytest.raises(RuntimeError, match="overloaded"), mw:
         run(model, mw)
     assert model.calls == 2
@@ -175,7 +175,7 @@ def test_guidance_of_a_failed_call_is_repeated():
 
     script = looping(4)
     model = ScriptedChat(script=[*script[:3], RuntimeError("overloaded"), *script[3:]])
-    mw = ReasonBlocks().middleware()
+    mw = ReasonBlocks(suite="both").middleware()
     retry = ModelRetryMiddleware(max_retries=2, initial_delay=0.0)
     agent = create_agent(model=model, tools=[search], middleware=[retry, mw])
     agent.invoke(ASKED, {"recursion_limit": 200})
@@ -185,7 +185,7 @@ def test_guidance_of_a_failed_call_is_repeated():
 
 def test_standing_rules_are_in_the_first_call_only():
     model = ScriptedChat(script=looping(2))
-    mw = ReasonBlocks(patterns=[RULE]).middleware()
+    mw = ReasonBlocks(suite="both", patterns=[RULE]).middleware()
     run(model, mw)
     assert steered(model) == [0]
     assert "ALWAYS: Cite.\nNEVER: Guess." in text_of(model.requests[0][0])
@@ -200,7 +200,7 @@ def test_model_routing_selects_models_by_state():
         made.append(model_id)
         return fast
 
-    mw = ReasonBlocks(model_routing={"FAST": "openai:small"}).middleware(model_factory=factory)
+    mw = ReasonBlocks(suite="both", model_routing={"FAST": "openai:small"}).middleware(model_factory=factory)
     run(slow, mw)
     assert made == ["openai:small"]
     assert (slow.calls, fast.calls) == (6, 3)
@@ -212,7 +212,7 @@ def test_agent_keeps_its_model_if_routing_fails():
         raise ValueError(model_id)
 
     model = ScriptedChat(script=looping(8))
-    mw = ReasonBlocks(model_routing={"FAST": "openai:small"}).middleware(model_factory=factory)
+    mw = ReasonBlocks(suite="both", model_routing={"FAST": "openai:small"}).middleware(model_factory=factory)
     run(model, mw)
     assert model.calls == 9
     assert {entry.model_id for entry in mw.step_log} == {"claude-sonnet-4-5"}
@@ -220,7 +220,7 @@ def test_agent_keeps_its_model_if_routing_fails():
 
 def test_enforced_budget_asks_to_wrap_up_then_ends_the_run():
     model = ScriptedChat(script=looping(30))
-    mw = ReasonBlocks(token_budget=1_000, enforce_token_budget=True).middleware()
+    mw = ReasonBlocks(suite="both", token_budget=1_000, enforce_token_budget=True).middleware()
     result = run(model, mw)
     assert model.calls == 10
     assert result["messages"][-1].content == (
@@ -228,13 +228,13 @@ def test_enforced_budget_asks_to_wrap_up_then_ends_the_run():
     )
     assert "budget" in [source for entry in mw.step_log for source in entry.injection_sources]
     tracked_model = ScriptedChat(script=looping(20))
-    tracked = ReasonBlocks(token_budget=1_000).middleware()
+    tracked = ReasonBlocks(suite="both", token_budget=1_000).middleware()
     run(tracked_model, tracked)
     assert (tracked_model.calls, tracked.session.get_budget_used()) == (21, 1.0)
 
 
 def test_off_arm_is_monitored_and_unchanged():
-    rb = ReasonBlocks(patterns=[RULE], model_routing={"FAST": "openai:small"})
+    rb = ReasonBlocks(suite="both", patterns=[RULE], model_routing={"FAST": "openai:small"})
     arms = {}
     for unit in ("t-1", "t-2"):
         model = ScriptedChat(script=looping(8))
@@ -252,7 +252,7 @@ def test_off_arm_is_monitored_and_unchanged():
 
 def test_earlier_conversation_is_not_evaluated():
     model = ScriptedChat(script=[AIMessage(content="done")])
-    mw = ReasonBlocks().middleware()
+    mw = ReasonBlocks(suite="both").middleware()
     before = [HumanMessage(content="hi"), *looping(5), HumanMessage(content="and now?")]
     run(model, mw, asked={"messages": before})
     assert steered(model) == []
@@ -261,7 +261,7 @@ def test_earlier_conversation_is_not_evaluated():
 
 def test_engine_errors_do_not_reach_the_agent(monkeypatch, caplog):
     model = ScriptedChat(script=looping(4))
-    mw = ReasonBlocks().middleware()
+    mw = ReasonBlocks(suite="both").middleware()
 
     def broken(*_args: Any, **_kwargs: Any) -> Any:
         raise ValueError("boom")
@@ -271,12 +271,12 @@ def test_engine_errors_do_not_reach_the_agent(monkeypatch, caplog):
     monkeypatch.undo()
     monkeypatch.setattr("reasonblocks.steering.Run", lambda *_: SimpleNamespace(decide=broken, finish=dict))
     model = ScriptedChat(script=looping(4))
-    mw = ReasonBlocks().middleware()
+    mw = ReasonBlocks(suite="both").middleware()
     assert run(model, mw)["messages"][-1].content == "I could not find it."
     assert mw.session.failures == 5
     assert steered(model) == []
     monkeypatch.undo()
-    mw = ReasonBlocks().middleware()
+    mw = ReasonBlocks(suite="both").middleware()
     mw._make_session = broken
     assert run(ScriptedChat(script=looping(1)), mw)["messages"][-1].content == "I could not find it."
 
@@ -288,7 +288,7 @@ def test_rewritten_history_adds_no_duplicate_steps():
     summary = SummarizationMiddleware(
         model=ScriptedChat(script=[AIMessage(content="so far nothing")]), trigger=("messages", 8), keep=("messages", 4)
     )
-    mw = ReasonBlocks().middleware()
+    mw = ReasonBlocks(suite="both").middleware()
     agent = create_agent(model=model, tools=[search], middleware=[summary, mw])
     agent.invoke(ASKED, {"recursion_limit": 200})
     assert len(mw.step_log) == 13
@@ -296,11 +296,11 @@ def test_rewritten_history_adds_no_duplicate_steps():
 
 
 def test_outcome_is_unknown_without_a_verdict():
-    mw = ReasonBlocks().middleware()
+    mw = ReasonBlocks(suite="both").middleware()
     with mw:
         run(ScriptedChat(script=looping(1)), mw)
     assert mw.session.outcome == "completed"
-    verdict = ReasonBlocks().middleware()
+    verdict = ReasonBlocks(suite="both").middleware()
     with verdict:
         run(ScriptedChat(script=looping(1)), verdict)
         verdict.mark_success()
@@ -308,7 +308,7 @@ def test_outcome_is_unknown_without_a_verdict():
 
 
 def test_exception_after_the_run_is_a_failure():
-    mw = ReasonBlocks().middleware()
+    mw = ReasonBlocks(suite="both").middleware()
 
     def run_and_check() -> None:
         with mw:

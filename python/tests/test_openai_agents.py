@@ -90,7 +90,7 @@ def agent(model: Any) -> Agent[Any]:
 
 async def test_agent_accepts_the_model_and_is_steered():
     inner = Scripted(8)
-    async with ReasonBlocks().openai_model(inner, task="find it") as model:
+    async with ReasonBlocks(suite="both").openai_model(inner, task="find it") as model:
         result = await Runner.run(agent(model), "Where is it?", max_turns=20)
     assert result.final_output == "I could not find it."
     assert 3 in steered(inner)
@@ -103,7 +103,7 @@ async def test_agent_accepts_the_model_and_is_steered():
 
 async def test_guidance_in_the_instructions():
     inner = Scripted(4)
-    model = ReasonBlocks().openai_model(inner, placement="system")
+    model = ReasonBlocks(suite="both").openai_model(inner, placement="system")
     await Runner.run(agent(model), "Where is it?", max_turns=20)
     assert steered(inner) == [3]
     assert inner.requests[3][0].startswith("You fix bugs.\n\n[REASONBLOCKS]\n")
@@ -111,7 +111,7 @@ async def test_guidance_in_the_instructions():
 
 async def test_streamed_calls_are_steered():
     inner = Scripted(4, words=False)
-    model = ReasonBlocks().openai_model(inner)
+    model = ReasonBlocks(suite="both").openai_model(inner)
     result = Runner.run_streamed(agent(model), "Where is it?", max_turns=20)
     async for _event in result.stream_events():
         pass
@@ -122,7 +122,7 @@ async def test_streamed_calls_are_steered():
 
 async def test_model_routing_selects_models_by_state():
     inner, small = Scripted(8), Scripted(0, model="small")
-    rb = ReasonBlocks(model_routing={"FAST": "openai:small"})
+    rb = ReasonBlocks(suite="both", model_routing={"FAST": "openai:small"})
     model = rb.openai_model(inner, model_factory=lambda name: small if name == "small" else inner)
     await Runner.run(agent(model), "Where is it?", max_turns=20)
     assert (len(inner.requests), len(small.requests)) == (6, 1)
@@ -132,7 +132,7 @@ async def test_model_routing_selects_models_by_state():
 async def test_model_errors_propagate_without_retry():
     inner = Scripted(4)
     inner.fails_at = 1
-    model = ReasonBlocks().openai_model(inner)
+    model = ReasonBlocks(suite="both").openai_model(inner)
     with pytest.raises(RuntimeError, match="overloaded"):
         async with model:
             await Runner.run(agent(model), "Where is it?", max_turns=20)
@@ -142,7 +142,7 @@ async def test_model_errors_propagate_without_retry():
 
 async def test_hooks_record_arguments_and_results():
     inner = Scripted(4)
-    hooks = ReasonBlocks().openai_hooks(task="find it")
+    hooks = ReasonBlocks(suite="both").openai_hooks(task="find it")
     async with hooks:
         await Runner.run(agent(inner), "Where is it?", hooks=hooks, max_turns=20)
     assert steered(inner) == []
@@ -153,7 +153,7 @@ async def test_hooks_record_arguments_and_results():
 
 
 async def test_hooks_serve_several_runs():
-    hooks = ReasonBlocks().openai_hooks(run_id="r")
+    hooks = ReasonBlocks(suite="both").openai_hooks(run_id="r")
     for expected in ("r", "r-2"):
         await Runner.run(agent(Scripted(2)), "Where is it?", hooks=hooks)
         assert (hooks.session.run_id, len(hooks.step_log)) == (expected, 3)
@@ -164,7 +164,7 @@ async def test_documented_model_constructor():
     from openai import AsyncOpenAI
 
     inner = OpenAIChatCompletionsModel("gpt-4o", AsyncOpenAI(api_key="x"))
-    assert isinstance(ReasonBlocks().openai_model(inner), Model)
+    assert isinstance(ReasonBlocks(suite="both").openai_model(inner), Model)
 
 
 def test_reasoning_is_part_of_the_thought():

@@ -63,7 +63,7 @@ def test_documented_step_log():
 
     text = "".join(document.read_text(encoding="utf-8") for document in SEEDS.glob("*.txt"))
     assert "mw.step_log[i].monitors_fired" in text
-    rb = ReasonBlocks(api_key="rb_live_...")
+    rb = ReasonBlocks(api_key="rb_live_...", suite="both")
     mw = rb.middleware()
     agent = create_agent(model=ScriptedChat(script=looping(4)), tools=[search], middleware=[mw])
     agent.invoke({"messages": [("user", "find it")]}, {"recursion_limit": 100})

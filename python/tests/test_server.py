@@ -46,7 +46,13 @@ def test_server_evaluates_retrieves_and_receives_telemetry(serve):
         return healthy(method, path, body)
 
     server = serve(answer)
-    rb = ReasonBlocks(api_key="rb_live_x", base_url=server.url, monitor_weights={"streak": 0.5}, task_profile="qa")
+    rb = ReasonBlocks(
+        api_key="rb_live_x",
+        base_url=server.url,
+        monitor_weights={"streak": 0.5},
+        task_profile="qa",
+        tiers=["e1", "e2", "e3"],
+    )
     model = ScriptedChat(script=looping(3))
     mw = rb.middleware(run_id="org/run:1", agent_name="fixer", task="find it", metadata={"pr": 7})
     with mw:
@@ -66,11 +72,12 @@ def test_server_evaluates_retrieves_and_receives_telemetry(serve):
         "weights": {"streak": 0.5},
         "run_id": "org/run:1",
         "task": "find it",
+        "first_step_index": 1,
         "steps": [
             {
                 "thought": "Let me search again 0",
                 "action": "search",
-                "action_input": '{"query": "session"}',
+                "action_input": {"query": "session"},
                 "observation": "nothing found for session",
                 "observation_is_error": False,
             }
@@ -114,7 +121,7 @@ def test_only_new_steps_are_sent_after_a_mark(serve):
         return 200, {"inject": False, "fired": [], "scores": {}, "composite": 0.0, "mark": f"mark {count}"}
 
     server = serve(answer)
-    session = ReasonBlocks(base_url=server.url, live_streaming_enabled=False).session()
+    session = ReasonBlocks(suite="both", base_url=server.url, live_streaming_enabled=False).session()
 
     def take(thought: str) -> None:
         session.end_step(session.begin_step(thought=thought))
@@ -135,7 +142,7 @@ def test_only_new_steps_are_sent_after_a_mark(serve):
 
 def test_failing_server_falls_back_after_one_request(serve):
     server = serve(lambda *_: (503, {"detail": "down"}))
-    rb = ReasonBlocks(base_url=server.url, live_streaming_enabled=False)
+    rb = ReasonBlocks(suite="both", base_url=server.url, live_streaming_enabled=False)
     model = ScriptedChat(script=looping(4))
     mw = rb.middleware()
     run(model, mw)
@@ -152,7 +159,7 @@ def test_hanging_server_delays_the_agent_once(serve):
         return 200, {}
 
     server = serve(answer)
-    rb = ReasonBlocks(base_url=server.url, timeout=0.2)
+    rb = ReasonBlocks(suite="both", base_url=server.url, timeout=0.2)
     model = ScriptedChat(script=looping(6))
     begun = time.monotonic()
     run(model, rb.middleware())
@@ -176,7 +183,7 @@ def test_failed_lookup_is_retried(serve):
 
     server = serve(answer)
     model = ScriptedChat(script=looping(3))
-    run(model, ReasonBlocks(base_url=server.url).middleware())
+    run(model, ReasonBlocks(base_url=server.url, tiers=("e1", "e2", "e3")).middleware())
     assert list(guidance(model)) == [1]
 
 
@@ -188,7 +195,7 @@ async def test_server_requests_do_not_block_the_event_loop(serve):
         return healthy(method, path, body)
 
     server = serve(answer)
-    rb = ReasonBlocks(base_url=server.url)
+    rb = ReasonBlocks(suite="both", base_url=server.url)
     agent = create_agent(model=ScriptedChat(script=looping(3)), tools=[search], middleware=[rb.middleware()])
     ticks = 0
 
@@ -241,7 +248,7 @@ def test_telemetry_retries_transient_errors(serve):
 
 def test_outcome_can_be_corrected_later(serve):
     server = serve(healthy)
-    rb = ReasonBlocks(base_url=server.url)
+    rb = ReasonBlocks(suite="both", base_url=server.url)
     mw = rb.middleware(run_id="r")
     with mw:
         run(ScriptedChat(script=looping(1)), mw)

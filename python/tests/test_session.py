@@ -50,7 +50,7 @@ def walk(session: SteeringSession, count: int) -> list[str | None]:
 
 
 def test_custom_loop_is_monitored_and_steered():
-    with ReasonBlocks().session(task="find the timeout") as session:
+    with ReasonBlocks(suite="both").session(task="find the timeout") as session:
         texts = walk(session, 9)
     assert [at for at, text in enumerate(texts) if text] == [3, 8]
     assert texts[3] != texts[8]
@@ -64,7 +64,7 @@ def test_custom_loop_is_monitored_and_steered():
 
 
 def test_local_patterns_match_by_similarity_and_failure_type():
-    rb = ReasonBlocks(patterns=[E1, E2])
+    rb = ReasonBlocks(suite="both", patterns=[E1, E2])
     session = rb.session()
     texts = walk(session, 4)
     assert texts[:2] == [None, None]
@@ -88,7 +88,7 @@ def test_patterns_are_read_from_a_file(tmp_path):
 
 
 async def test_async_session():
-    async with ReasonBlocks().session() as session:
+    async with ReasonBlocks(suite="both").session() as session:
         decision = await session.abegin_step()
         session.end_step(decision)
         for _ in range(3):
@@ -98,7 +98,7 @@ async def test_async_session():
 
 
 def test_system_prompt_with_and_without_a_base():
-    session = ReasonBlocks().session()
+    session = ReasonBlocks(suite="both").session()
     walk(session, 3)
     decision = session.begin_step(thought="again", action="search")
     assert decision.compose_system_prompt("Base. \n") == f"Base.\n\n{decision.fragment}"
@@ -111,7 +111,7 @@ def test_system_prompt_with_and_without_a_base():
 
 
 def test_decision_counts_once_and_only_after_a_response():
-    session = ReasonBlocks().session()
+    session = ReasonBlocks(suite="both").session()
     walk(session, 3)
     first = session.begin_step(thought="again", action="search")
     again = session.begin([])
@@ -169,14 +169,14 @@ def test_readings_have_advice_and_steps():
     assert (streak.monitor, streak.suite, streak.score, streak.fired) == ("streak", "heuristic", 0.6, True)
     assert streak.steps[0] == 0
     assert "`read` was called 3 times" in streak.advice
-    assert [query.tier for query in ask.queries] == ["e3", "e1", "e2"]
+    assert [query.tier for query in ask.queries] == ["e1", "e2"]
     assert ask.composite == 0.2325
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"suite": "all"}, ValueError, '`suite` ("all") must be "both"'),
+        ({"suite": "all"}, ValueError, '`suite` ("all") must be "semantic"'),
         ({"fsm_thresholds": {"fast": 1}}, TypeError, "unknown setting: `fsm.fast`; use one of fast_threshold"),
         ({"fsm_thresholds": {"fast_threshold": 0.7}}, ValueError, "`fsm.fast_threshold` (0.7) must be smaller"),
         ({"fsm_thresholds": {"fast_window": 1.5}}, ValueError, "`fsm.fast_window` (1.5) must be a whole number"),
@@ -236,7 +236,7 @@ def test_step_of_a_failed_call_is_sent_at_the_end(serve):
     from conftest import healthy
 
     server = serve(healthy)
-    session = ReasonBlocks(base_url=server.url).session(run_id="r")
+    session = ReasonBlocks(suite="both", base_url=server.url).session(run_id="r")
     session.end_step(session.begin_step())
     session.begin_step(thought="I look.", action="read", observation="nothing")
     session.__exit__(RuntimeError, RuntimeError("the model is away"), None)
@@ -253,7 +253,7 @@ def test_outcome_is_unknown_without_a_verdict(serve):
     from conftest import healthy
 
     server = serve(healthy)
-    with ReasonBlocks(base_url=server.url).session(run_id="r") as session:
+    with ReasonBlocks(suite="both", base_url=server.url).session(run_id="r") as session:
         session.end_step(session.begin_step())
     assert outcomes(server) == ["completed"], "a run without an exception is not a success"
     assert session.outcome == "completed"
@@ -274,7 +274,7 @@ def test_explicit_verdict_is_the_outcome(serve, act, expected):
     from conftest import healthy
 
     server = serve(healthy)
-    with ReasonBlocks(base_url=server.url).session(run_id="r") as session:
+    with ReasonBlocks(suite="both", base_url=server.url).session(run_id="r") as session:
         act(session)
     assert outcomes(server) == expected
 
@@ -288,7 +288,7 @@ def test_explicit_verdict_is_the_outcome(serve, act, expected):
     ],
 )
 def test_exception_is_a_failure(act, expected):
-    session = ReasonBlocks().session()
+    session = ReasonBlocks(suite="both").session()
     session.start()
     act(session)
     session.__exit__(RuntimeError, RuntimeError("overloaded"), None)
@@ -309,3 +309,29 @@ def test_final_answer_is_evaluated_as_the_closing_step():
             session.end_step(decision, tool_calls=tools, answer="Done. The expiry is fixed and all tests pass.")
     assert session.summary["steps"] == 3
     assert session.summary["fired"] == {"verification_skip": 1}
+
+
+def test_heuristic_monitors_are_signals_by_default():
+    steps = [Step(f"Next is part {at}.", "read_file", {"path": f"src/part{at}.py"}, f"part {at}") for at in range(6)]
+    results = {}
+    for suite in ("semantic", "both"):
+        run = Run(Rules(suite=suite))
+        run.record(run.decide([]))
+        fired, signals, texts = [], [], []
+        for step in steps:
+            pre_call = run.before_model([step])
+            signals += pre_call.signals
+            plan = run.plan(pre_call)
+            fired += plan.fired
+            texts.append(plan.fragment)
+            run.record(plan)
+        results[suite] = ("streak" in fired, "streak" in signals, any(texts))
+    assert results == {"semantic": (False, True, False), "both": (True, False, True)}
+
+
+def test_standing_rules_are_looked_up_on_request():
+    rule = {"tier": "e3", "fields": {"instruction": "Cite."}}
+    for options, is_inserted in [({}, True), ({"tiers": ("e1", "e2")}, False), ({"tiers": ["e3"]}, True)]:
+        decision = ReasonBlocks(patterns=[rule], **options).session().begin_step()
+        assert bool(decision.fragment) == is_inserted, options
+    assert [query.tier for query in Run(Rules()).before_model([]).queries] == []

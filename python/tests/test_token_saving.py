@@ -87,7 +87,7 @@ def test_custom_early_exit_signals():
 
 
 def test_config_creates_the_middleware_list():
-    config = ReasonBlocksConfig(monitor_weights={"streak": 0.5}, ts_early_exit_min_call_index=4)
+    config = ReasonBlocksConfig(suite="both", monitor_weights={"streak": 0.5}, ts_early_exit_min_call_index=4)
     made = build_middleware(config, run_id="r", run_metadata={"task": "t", "pr": 7})
     assert [type(m).__name__ for m in made] == ["ReasonBlocksMiddleware", "TokenSavingMiddleware"]
     model = ScriptedChat(script=looping(4))
