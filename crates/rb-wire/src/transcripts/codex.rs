@@ -1,13 +1,13 @@
-//! Codex: the rollout files it keeps of its sessions.
+//! Importer of Codex rollout files.
 //!
-//! **Shape.** One record a line: `{"timestamp", "type", "payload"}`. `session_meta` names the session,
-//! `turn_context` the model; `response_item` is an item of OpenAI's Responses; `event_msg` repeats items for
-//! the screen and is passed over but for what people said and for `token_count`. Older files have the items
-//! bare, behind a line with `id`, `timestamp` and `instructions`.
+//! **Shape.** One record per line: `{"timestamp", "type", "payload"}`. `session_meta` names the session,
+//! `turn_context` the model; `response_item` is an item of OpenAI's Responses API; `event_msg` repeats items for
+//! the terminal and is skipped except for user messages and `token_count`. Older files contain bare items, after a
+//! line with `id`, `timestamp` and `instructions`.
 //!
-//! **Results** of the shell are JSON in a string, `{"output", "metadata": {"exit_code"}}`; the text is taken
-//! out, and an exit code that is not 0 is an error. Newer versions put a report before the output, as text; it is left
-//! out, since the number and the time in it would make every answer look new.
+//! **Results** of the shell are JSON in a string, `{"output", "metadata": {"exit_code"}}`; only the text is kept,
+//! and a non-zero exit code is an error. Newer versions put a text report before the output; it is removed because
+//! its ids and times would make every result unique.
 
 use std::borrow::Cow;
 
@@ -35,15 +35,15 @@ fn parse(input: &[u8]) -> Imported<'_> {
     import(input, read)
 }
 
-/// A session while it is being read.
+/// State of one session during parsing.
 #[derive(Default)]
 struct Session<'a> {
     run: Run<'a>,
     builder: StepBuilder<'a>,
     model: Option<Cow<'a, str>>,
-    /// What was counted before the turn that it is about.
+    /// Token usage reported before the turn that it belongs to.
     usage: RecordedUsage,
-    /// People's words come twice, as items with more around them and as events; events are believed.
+    /// User messages appear both as items with added context and as events; events take precedence.
     has_user_events: bool,
 }
 
@@ -147,7 +147,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What the program tells the model about the place it works in.
+/// Returns `true` for environment context that Codex adds to the conversation.
 fn is_context(text: &str) -> bool {
     ["<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md"]
         .iter()
@@ -162,11 +162,11 @@ fn shell_answer(answer: Answer<'_>) -> Answer<'_> {
             return Answer { text, is_error: code != 0.0, ..answer };
         }
     }
-    // Newer versions write it as text, behind a report that differs from call to call.
+    // Newer versions put the output after a text report that differs in every call.
     if let Some((output, failed)) = reported(&answer.text) {
         return Answer { text: Cow::Owned(output), is_error: failed || answer.is_error, ..answer };
     }
-    // A report that is cut off still says how it ended.
+    // A truncated report still contains the exit code.
     let code = answer.text.lines().take(4).find_map(|line| {
         line.strip_prefix("Exit code: ").or_else(|| line.strip_prefix("Process exited with code "))
     });
@@ -178,7 +178,7 @@ fn shell_answer(answer: Answer<'_>) -> Answer<'_> {
 mod tests {
     use super::*;
 
-    /// What a step shows of a command's output, for each report of it.
+    /// Checks the observation of a step for each report of a command.
     fn check(reports: &[&str], shown: &str, is_error: bool) {
         for report in reports {
             let call = r#"{"type":"response_item","payload":{"type":"function_call","name":"exec_command","arguments":"{\"cmd\":\"make\"}","call_id":"c"}}"#;

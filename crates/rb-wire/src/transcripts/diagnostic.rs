@@ -1,18 +1,18 @@
-//! What was wrong with a transcript, where, and what to do about it.
+//! Problems found in a transcript, with their line and the recommended fix.
 
 use std::fmt;
 
-/// Something an importer could not take as it was.
+/// Problem that an importer found in its input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Counted from 1 within the bytes the importer was given.
+    /// Line number within the input, counted from 1.
     pub line: u64,
-    /// What it was.
+    /// Kind of the problem and its details.
     pub kind: DiagnosticKind,
 }
 
 impl Diagnostic {
-    /// Something was left out, a whole line or some steps. Otherwise it was only mended.
+    /// Returns `true` if a line or steps were skipped; otherwise the input was only repaired.
     pub fn is_loss(&self) -> bool {
         match self.kind {
             DiagnosticKind::NotJson { .. }
@@ -40,34 +40,34 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// The kinds of trouble. Each message says what was wrong and what to do.
+/// Kinds of problems. Each message contains the problem and the recommended fix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DiagnosticKind {
-    /// The line is not JSON.
+    /// The line is not valid JSON.
     #[error(
         "not JSON ({detail}, column {column}); every line must be one run, a whole JSON object"
     )]
     NotJson {
-        /// What the parser says.
+        /// Message of the JSON parser.
         detail: String,
-        /// Where, in bytes from 1.
+        /// Byte column, counted from 1.
         column: usize,
     },
-    /// The line is JSON but not an object.
+    /// The line is valid JSON but not an object.
     #[error(
         "{found}, where a run was expected; write one object a line: {{\"run_id\": …, \"steps\": […]}}"
     )]
     NotAnObject {
-        /// What it is instead.
+        /// Actual type of the value.
         found: &'static str,
     },
-    /// There is no list of steps.
+    /// The `steps` field is missing.
     #[error("the run has no `steps`; give it a list, which may be empty")]
     NoSteps,
-    /// `steps` is something else than a list.
+    /// The `steps` field is not a list.
     #[error("`steps` is {found}; it must be a list of objects")]
     StepsNotAList {
-        /// What it is instead.
+        /// Actual type of the value.
         found: &'static str,
     },
     /// Some steps are not objects.
@@ -75,59 +75,59 @@ pub enum DiagnosticKind {
         "`steps` that are not objects: {count}, the first is number {first}; each counts as a step in which nothing happened"
     )]
     StepsNotObjects {
-        /// The first of them, counted from 0.
+        /// Index of the first one, counted from 0.
         first: usize,
-        /// How many there are.
+        /// Number of such steps.
         count: usize,
     },
-    /// Bytes or escapes that are no characters.
+    /// The text contains invalid UTF-8 or invalid escapes.
     #[error(
         "not valid Unicode; what could not be read was replaced by \u{fffd}; write the file as UTF-8"
     )]
     NotUnicode,
-    /// The text is JSON up to here and no further.
+    /// The text is valid JSON only up to this position.
     #[error("not JSON ({detail}, column {column}); what stands before it was read")]
     Damaged {
-        /// What the parser says.
+        /// Message of the JSON parser.
         detail: String,
-        /// Where, in bytes from 1.
+        /// Byte column, counted from 1.
         column: usize,
     },
     /// The text ends in the middle of a value.
     #[error("ends in the middle, as a run that is still going on does; what is there was read")]
     CutOff,
-    /// Line breaks inside strings.
+    /// Strings contain line breaks.
     #[error("lines were broken inside of strings, as terminals do; they were joined")]
     Wrapped,
-    /// Something else than objects where some were expected.
+    /// Some records are not objects.
     #[error("not objects, as they must be: {count}, the first is {found}; they were left out")]
     NotRecords {
-        /// What the first is instead.
+        /// Actual type of the first one.
         found: &'static str,
-        /// How many there are.
+        /// Number of such records.
         count: usize,
     },
-    /// No importer knows the format.
+    /// The format was not recognised.
     #[error("not a transcript that `rb` knows; docs/transcripts.md lists the formats")]
     Unrecognised,
-    /// Answers to calls that are not there.
+    /// Tool results without a matching call.
     #[error("results of calls that are not there: {count}; they were left out")]
     NoCallFor {
-        /// How many there are.
+        /// Number of such results.
         count: usize,
     },
-    /// A file that says what was wrong with a run that is kept elsewhere.
+    /// The file contains labels of a run that is in another file.
     #[error("labels without the run they are about; it has no steps here")]
     LabelsOnly,
-    /// A trace of some other program.
+    /// The trace contains no model or tool calls.
     #[error(
         "nothing in it is a call of a model or a tool (spans: {spans}); is content capture switched on?"
     )]
     NothingOfAnAgent {
-        /// How many spans there are.
+        /// Number of spans.
         spans: usize,
     },
-    /// Python's spelling of numbers that JSON does not have.
+    /// The text contains numbers in Python notation that are not valid JSON.
     #[error("`NaN` and `Infinity` are not JSON; they were read as null")]
     NotANumber,
 }

@@ -1,8 +1,8 @@
-//! What every importer of JSON works on: the documents of a text, and what was found in them.
+//! Input of JSON importers: splits a text into documents and collects runs and diagnostics.
 //!
-//! A text holds one JSON document, or several behind each other, or one a line. Each is checked for being
-//! JSON before anybody looks into it. One that is cut off or damaged is handed over as far as it goes. Where
-//! a known mend (see [`REPAIRS`]) makes a damaged text whole, the mended one is read instead.
+//! A text contains one JSON document, several consecutive documents, or one per line. Each is validated before an
+//! importer reads it. A truncated or damaged document is passed on up to the damage. If one of the [`REPAIRS`]
+//! makes a damaged text valid, the repaired text is read instead.
 
 use memchr::{memchr, memchr_iter, memmem};
 use serde_json::value::RawValue;
@@ -13,23 +13,23 @@ use crate::model::Run;
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// What an importer is given, and where it puts what it finds.
+/// Input and output of an importer.
 pub(super) struct ImportContext<'a> {
     text: &'a str,
-    /// What was found.
+    /// Imported runs.
     pub(super) runs: Vec<Run<'a>>,
     diagnostics: Vec<Diagnostic>,
-    /// A place and its line: the next complaint is mostly a little further on.
+    /// Last position with its line number; the next diagnostic is usually close to it.
     counted: (usize, u64),
 }
 
-/// So many complaints about one text are kept; whoever has read those knows.
+/// Maximum number of diagnostics per text.
 const MAX_DIAGNOSTICS: usize = 1000;
 
-/// An importer that reads JSON.
+/// Importer function for JSON texts.
 pub(super) type Read = for<'a> fn(&mut ImportContext<'a>);
 
-/// A way to mend a text, and what is then said about it.
+/// Repair function and the diagnostic that reports it.
 type Repair = (fn(&str) -> Option<String>, DiagnosticKind);
 
 const REPAIRS: [Repair; 2] = [
@@ -37,12 +37,12 @@ const REPAIRS: [Repair; 2] = [
     (json::without_wrapped_lines, DiagnosticKind::Wrapped),
 ];
 
-/// Runs an importer over bytes that may be anything.
+/// Runs an importer on arbitrary bytes.
 pub(super) fn import(input: &[u8], read: Read) -> Imported<'_> {
     let bytes = input.strip_prefix(BYTE_ORDER_MARK).unwrap_or(input);
     match std::str::from_utf8(bytes) {
         Ok(text) => import_text(text, read),
-        // The last character is cut off, and nothing else is wrong.
+        // Only the last character is truncated.
         Err(error) if error.error_len().is_none() => {
             let text = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
             import_text(text, read)
@@ -87,7 +87,7 @@ fn is_damage(diagnostic: &Diagnostic) -> bool {
     matches!(diagnostic.kind, DiagnosticKind::Damaged { .. } | DiagnosticKind::CutOff)
 }
 
-/// The same, borrowing nothing.
+/// Conversion of an import result to owned texts.
 trait Owned {
     fn owned(self) -> Imported<'static>;
 }
@@ -98,13 +98,13 @@ impl Owned for Imported<'_> {
     }
 }
 
-/// The number of the line that follows these bytes, counted from 1.
+/// Returns the line number at the end of `before`, counted from 1.
 fn line_at(before: &[u8]) -> u64 {
     1 + u64::try_from(memchr_iter(b'\n', before).count()).unwrap_or(u64::MAX - 1)
 }
 
 impl<'a> ImportContext<'a> {
-    /// Says what was wrong with a value of this text.
+    /// Adds a diagnostic for a value of this text.
     pub(super) fn report(&mut self, about: Json<'_>, kind: DiagnosticKind) {
         let start = self.text.as_ptr().addr();
         let at = about.raw().as_ptr().addr().checked_sub(start).filter(|at| *at <= self.text.len());
@@ -121,7 +121,7 @@ impl<'a> ImportContext<'a> {
         self.diagnostics.push(Diagnostic { line: self.counted.1, kind });
     }
 
-    /// Says what stood where objects were expected, once for all of them.
+    /// Adds one diagnostic for all values that are not objects.
     pub(super) fn report_non_objects(&mut self, others: &[Json<'_>]) {
         if let Some(first) = others.first() {
             let kind = DiagnosticKind::NotRecords { found: first.kind(), count: others.len() };
@@ -129,7 +129,7 @@ impl<'a> ImportContext<'a> {
         }
     }
 
-    /// Looks for them only where there are halves at all, which is hardly ever.
+    /// Reports lone surrogates; texts without surrogate escapes are not searched.
     fn report_lone_surrogates(&mut self) {
         let bytes = self.text.as_bytes();
         let is_likely =
@@ -139,7 +139,7 @@ impl<'a> ImportContext<'a> {
         }
     }
 
-    /// The objects of the text: its documents, or the values of a document that is a list.
+    /// Returns the objects of the text: its documents, or the elements of a document that is a list.
     pub(super) fn records(&mut self) -> Vec<Json<'a>> {
         let (mut records, mut others) = (Vec::new(), Vec::new());
         for document in self.documents() {
@@ -154,7 +154,7 @@ impl<'a> ImportContext<'a> {
                 } else if !record.is_list() {
                     others.push(record);
                 } else {
-                    // Pairs and batches are flattened once.
+                    // Nested lists, such as pairs and batches, are flattened once.
                     records.extend(record.items().filter(|inner| inner.is_object()));
                 }
             }
@@ -163,11 +163,11 @@ impl<'a> ImportContext<'a> {
         records
     }
 
-    /// The documents of the text, the last perhaps cut off.
+    /// Returns the documents of the text; the last may be truncated.
     pub(super) fn documents(&mut self) -> Vec<Json<'a>> {
         let mut documents = Vec::new();
         let mut at = 0;
-        // Once a document runs into the end of the text, no other can be longer than its line.
+        // After a document reaches the end of the text, no later document can span several lines.
         let mut may_span_lines = true;
         while let Some(rest) = self.text.get(at..) {
             let blank = rest.len() - rest.trim_ascii_start().len();
@@ -200,8 +200,8 @@ impl<'a> ImportContext<'a> {
         documents
     }
 
-    /// Takes what can be used of a document that is not whole. Answers how much of the text is thereby done
-    /// with, and whether the document reached the end of it.
+    /// Reads the valid part of a damaged document. Returns the number of bytes consumed, and whether the document
+    /// reaches the end of the text.
     fn damaged(
         &mut self,
         rest: &'a str,
@@ -232,7 +232,8 @@ impl<'a> ImportContext<'a> {
     }
 }
 
-/// Where the next line begins that looks like a document: behind damage, the others are remains of one.
+/// Returns the position of the next line that starts like a document; other lines after damage are remains of the
+/// damaged one.
 fn next_document(text: &str, from: usize) -> usize {
     let begins = |at: usize| text.get(at..).is_some_and(|rest| rest.starts_with(['{', '[']));
     if text.as_bytes().get(from.wrapping_sub(1)) == Some(&b'\n') && begins(from) {
@@ -248,7 +249,7 @@ fn next_document(text: &str, from: usize) -> usize {
     text.len()
 }
 
-/// Whether a line is one JSON document.
+/// Returns `true` if a line is one JSON document.
 pub(super) fn is_whole(line: &str) -> bool {
     serde_json::from_str::<&RawValue>(line).is_ok()
 }
@@ -259,7 +260,7 @@ fn damage(error: &serde_json::Error, column: usize) -> DiagnosticKind {
     DiagnosticKind::Damaged { detail: detail.to_owned(), column }
 }
 
-/// Up to where the text is JSON: the parser counts lines and columns, and its column is just behind.
+/// Returns the offset up to which the text is valid JSON; the parser reports lines and columns.
 fn offset(text: &str, error: &serde_json::Error) -> usize {
     let mut start = 0;
     for _ in 1..error.line() {
@@ -279,7 +280,7 @@ fn offset(text: &str, error: &serde_json::Error) -> usize {
 mod tests {
     use super::*;
 
-    /// The documents, `…` behind those that are not whole, and the complaints.
+    /// Returns the documents, with `…` after truncated ones, and the diagnostics.
     fn told(text: &str) -> (Vec<String>, Vec<String>) {
         let mut context =
             ImportContext { text, runs: Vec::new(), diagnostics: Vec::new(), counted: (0, 1) };

@@ -1,21 +1,21 @@
-//! Messages wherever they are: recorders put requests, responses and all that is around them into one value.
+//! Finds messages inside any JSON value; recorders combine requests, responses and metadata in one value.
 
 use super::lazy_json::Json;
 use super::messages;
 use super::step_builder::Event;
 
-/// How deep containers of messages may be nested.
+/// Maximum nesting depth of message containers.
 const DEPTH_MAX: usize = 5;
 
 type Events<'a> = Vec<Event<'a>>;
 
-/// Messages wherever they are in this value: a list, one message, or something that holds them under one of
-/// the names that requests, responses and recorders use. Text that is none of these was said by `plain`.
+/// Reads all messages in a value: a list, one message, or an object that contains them under a field name of
+/// requests, responses or recorders. Bare text is attributed to `plain`.
 pub(super) fn anywhere<'a>(json: Json<'a>, plain: Plain, events: &mut Events<'a>) {
     find_messages(json, plain, events, DEPTH_MAX);
 }
 
-/// Who said what is only a text.
+/// Author of bare text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plain {
     User,
@@ -73,7 +73,7 @@ fn find_messages<'a>(json: Json<'a>, plain: Plain, events: &mut Events<'a>, dept
     if role.is_some() || kind.is_some() || traced.is_some() || lc.is_some() {
         return messages::message(json, events);
     }
-    // A content of nobody says nothing about who was told it.
+    // Bare `content` without a role is read only from model output.
     let content = content.filter(|content| !content.is_string() || plain == Plain::Model);
     let held = [
         choices,
@@ -92,7 +92,7 @@ fn find_messages<'a>(json: Json<'a>, plain: Plain, events: &mut Events<'a>, dept
     }
 }
 
-/// The same for a text that may itself be JSON, as recorders put it into attributes.
+/// Reads messages from a text that may contain JSON, as recorders store it in attributes.
 pub(super) fn in_text(text: &str, plain: Plain) -> Vec<Event<'static>> {
     let mut events = Vec::new();
     let is_json = text.trim_ascii_start().starts_with(['{', '[']);

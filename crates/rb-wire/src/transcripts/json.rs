@@ -1,14 +1,14 @@
-//! JSON values that are looked at one by one, without a tree and without recursion.
+//! Helpers for raw JSON values, without a tree and without recursion.
 //!
-//! A value is kept as its raw text until it is known to be wanted. So the last of several equal keys
-//! wins, a value of the wrong type costs nothing but itself, and nesting of any depth is passed over.
+//! A value remains raw text until it is needed. The last of several equal keys wins, a value of the wrong type
+//! affects only itself, and nesting of any depth is skipped.
 
 use std::borrow::Cow;
 
 use memchr::memchr;
 use serde_json::value::RawValue;
 
-/// What kind of value a JSON text holds, in words, judged by its first character.
+/// Returns the type of a JSON value in words, based on its first character.
 pub(super) fn kind(json: &str) -> &'static str {
     match json.as_bytes().first() {
         Some(b'{') => "an object",
@@ -20,12 +20,12 @@ pub(super) fn kind(json: &str) -> &'static str {
     }
 }
 
-/// The text of a string; `None` for anything else. Sets `repaired` where it had to be mended.
+/// Returns the text of a string; `None` for other types. Sets `repaired` if the text needed a repair.
 pub(super) fn text<'a>(value: &'a RawValue, repaired: &mut bool) -> Option<Cow<'a, str>> {
     unquoted(value.get(), repaired)
 }
 
-/// The text of a string, given with its quotes.
+/// Returns the text of a string, given with its quotes.
 pub(super) fn unquoted<'a>(json: &'a str, repaired: &mut bool) -> Option<Cow<'a, str>> {
     let inside = json.strip_prefix('"')?.strip_suffix('"')?;
     if memchr(b'\\', inside.as_bytes()).is_none() {
@@ -38,7 +38,7 @@ pub(super) fn unquoted<'a>(json: &'a str, repaired: &mut bool) -> Option<Cow<'a,
     serde_json::from_str(&without_lone_surrogates(json)).ok().map(Cow::Owned)
 }
 
-/// Where half of a surrogate pair stands alone, in bytes; `None` where there is none.
+/// Returns the byte offset of the first lone surrogate, if any.
 pub(super) fn lone_surrogate(json: &str) -> Option<usize> {
     let mut at = 0;
     while let Some(found) = memchr(b'\\', &json.as_bytes()[at..]) {
@@ -52,9 +52,9 @@ pub(super) fn lone_surrogate(json: &str) -> Option<usize> {
     None
 }
 
-/// JSON without the line breaks that stand inside strings, where they may not; `None` if there are none.
+/// Returns the JSON without line breaks inside strings, where they are invalid; `None` if there are none.
 ///
-/// Such breaks come from terminals, which wrap long lines, and from what was copied there.
+/// Terminals wrap long lines, so text copied from them contains such breaks.
 pub(super) fn without_wrapped_lines(json: &str) -> Option<String> {
     let mut repaired = String::new();
     let (mut kept, mut at) = (0, 0);
@@ -78,7 +78,7 @@ pub(super) fn without_wrapped_lines(json: &str) -> Option<String> {
     Some(repaired)
 }
 
-/// The text of a string or a number; `None` for anything else.
+/// Returns the text of a string or a number; `None` for other types.
 pub(super) fn text_or_number<'a>(value: &'a RawValue, repaired: &mut bool) -> Option<Cow<'a, str>> {
     match value.get().as_bytes().first() {
         Some(b'-' | b'0'..=b'9') => Some(Cow::Borrowed(value.get())),
@@ -86,15 +86,15 @@ pub(super) fn text_or_number<'a>(value: &'a RawValue, repaired: &mut bool) -> Op
     }
 }
 
-/// The first value of a list; `None` for anything else and for an empty list.
+/// Returns the first element of a list as text; `None` for other types and for empty lists.
 pub(super) fn first_of_list<'a>(value: &'a RawValue, repaired: &mut bool) -> Option<Cow<'a, str>> {
     let rest = value.get().strip_prefix('[')?;
-    // Reads one value and leaves what follows it.
+    // Reads one value and ignores the rest.
     let first = serde_json::Deserializer::from_str(rest).into_iter::<&'a RawValue>().next()?;
     text(first.ok()?, repaired)
 }
 
-/// Whether Python would take the value as true.
+/// Returns `true` if the value is truthy in Python.
 pub(super) fn is_truthy(value: &RawValue) -> bool {
     let json = value.get();
     let holds_something = |end: char| !json[1..].trim_start().starts_with(end);
@@ -108,7 +108,7 @@ pub(super) fn is_truthy(value: &RawValue) -> bool {
     }
 }
 
-/// JSON in which every half of a surrogate pair that stands alone is the escape of U+FFFD.
+/// Replaces each lone surrogate by the escape of U+FFFD.
 fn without_lone_surrogates(json: &str) -> String {
     let mut repaired = String::with_capacity(json.len());
     let mut rest = json;
@@ -137,7 +137,7 @@ enum Half {
     Low,
 }
 
-/// Which half of a surrogate pair is escaped at the beginning of the text, if any.
+/// Returns the surrogate half that is escaped at the start of the text, if any.
 fn surrogate(json: &str) -> Option<Half> {
     let digits = json.strip_prefix("\\u")?.get(..4)?;
     match u16::from_str_radix(digits, 16).ok()? {
@@ -147,7 +147,7 @@ fn surrogate(json: &str) -> Option<Half> {
     }
 }
 
-/// JSON in which `NaN`, `Infinity` and `-Infinity` are null; `None` if there are none.
+/// Replaces `NaN`, `Infinity` and `-Infinity` by null; returns `None` if there are none.
 pub(super) fn without_nan(json: &str) -> Option<String> {
     let mut repaired = String::new();
     let (mut kept, mut at) = (0, 0);
@@ -176,7 +176,7 @@ pub(super) fn without_nan(json: &str) -> Option<String> {
     Some(repaired)
 }
 
-/// Just behind the string that begins at `start`.
+/// Returns the position after the string that begins at `start`.
 fn end_of_string(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(&byte) = bytes.get(at) {

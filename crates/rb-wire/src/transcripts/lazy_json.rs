@@ -1,8 +1,8 @@
-//! JSON read where it stands: no tree, no recursion, and an end that may be missing.
+//! Lazy JSON reader: no tree, no recursion, tolerates truncated input.
 //!
-//! A value is a piece of the text. Looking into it walks over that piece again, which is quicker than
-//! building what nobody asks for. A file that is still being written ends in the middle: objects and lists
-//! that are not closed give what is there, and a string or number that is not finished counts as absent.
+//! A value is a slice of the text. Each access scans the slice again, which is faster than building a tree of
+//! unused values. Files that are still being written are truncated: unclosed objects and lists return the entries
+//! present, and an unfinished string or number counts as absent.
 
 use std::borrow::Cow;
 
@@ -10,35 +10,35 @@ use memchr::{memchr, memchr2};
 
 use super::json;
 
-/// A value as it stands in the text.
+/// JSON value as a slice of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Json<'a> {
     raw: &'a str,
-    /// Nothing is missing at its end.
+    /// The value is complete.
     whole: bool,
 }
 
 impl<'a> Json<'a> {
-    /// The value that a text begins with; the text must be JSON, up to where it was cut off.
+    /// Returns the value at the start of a text; the text must be valid JSON up to its truncation.
     pub(super) fn first(text: &'a str) -> Option<Self> {
         let text = text.trim_ascii_start();
         let (end, whole) = end_of_value(text.as_bytes(), 0)?;
-        // A number or a word at the end of the text has nothing behind it that could tell.
+        // A number or literal at the end of the text may be incomplete.
         let whole = whole || !matches!(text.as_bytes().first(), Some(b'{' | b'[' | b'"'));
         Some(Self { raw: &text[..end], whole })
     }
 
-    /// A value of which everything is known to be there, or known not to be.
+    /// Wraps a raw value that is known to be complete or truncated.
     pub(super) fn new(raw: &'a str, whole: bool) -> Self {
         Self { raw, whole }
     }
 
-    /// The text as it stands.
+    /// Returns the raw JSON text.
     pub(super) fn raw(self) -> &'a str {
         self.raw
     }
 
-    /// Whether nothing is missing at its end.
+    /// Returns `true` if the value is complete.
     pub(super) fn is_whole(self) -> bool {
         self.whole
     }
@@ -59,12 +59,12 @@ impl<'a> Json<'a> {
         self.raw == "null"
     }
 
-    /// What kind of value it is, in words.
+    /// Returns the type of the value in words.
     pub(super) fn kind(self) -> &'static str {
         json::kind(self.raw)
     }
 
-    /// The text of a string; `None` for anything else.
+    /// Returns the text of a string; `None` for other types.
     pub(super) fn text(self) -> Option<Cow<'a, str>> {
         if !self.whole {
             return None;
@@ -72,12 +72,12 @@ impl<'a> Json<'a> {
         json::unquoted(self.raw, &mut false)
     }
 
-    /// The text of a string that is not empty.
+    /// Returns the text of a non-empty string.
     pub(super) fn some_text(self) -> Option<Cow<'a, str>> {
         self.text().filter(|text| !text.is_empty())
     }
 
-    /// The text of a string or a number: names are often either.
+    /// Returns the text of a string or a number, for names that may be either.
     pub(super) fn name(self) -> Option<Cow<'a, str>> {
         match self.raw.as_bytes().first() {
             Some(b'-' | b'0'..=b'9') if self.whole => Some(Cow::Borrowed(self.raw)),
@@ -85,7 +85,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The text of a string, or any other value as JSON; `None` for null and for what is cut off.
+    /// Returns the text of a string, or any other value as JSON; `None` for null and truncated values.
     pub(super) fn text_or_json(self) -> Option<Cow<'a, str>> {
         if self.is_string() {
             return self.text();
@@ -93,7 +93,7 @@ impl<'a> Json<'a> {
         (self.whole && !self.is_null()).then_some(Cow::Borrowed(self.raw))
     }
 
-    /// Whether the text of a string is this one; escapes are not looked into.
+    /// Compares the raw text of a string, without decoding escapes.
     pub(super) fn is(self, text: &str) -> bool {
         self.whole && self.raw.len() == text.len() + 2 && self.is_string() && self.inside() == text
     }
@@ -102,21 +102,21 @@ impl<'a> Json<'a> {
         self.raw.get(1..self.raw.len().saturating_sub(1)).unwrap_or_default()
     }
 
-    /// A number, also one written as a string.
+    /// Returns a number, including one in a string.
     pub(super) fn number(self) -> Option<f64> {
         let digits = if self.is_string() { self.inside() } else { self.raw };
         let number: f64 = self.whole.then_some(digits)?.trim().parse().ok()?;
         number.is_finite().then_some(number)
     }
 
-    /// A whole number that is not negative, also one written as a string.
+    /// Returns a non-negative integer, including one in a string.
     pub(super) fn count(self) -> Option<u64> {
         let digits = if self.is_string() { self.inside() } else { self.raw };
         let digits = self.whole.then_some(digits)?.trim();
         digits.strip_suffix(".0").unwrap_or(digits).parse().ok()
     }
 
-    /// `true` or `false`; `None` for anything else.
+    /// Returns a boolean; `None` for other types.
     pub(super) fn truth(self) -> Option<bool> {
         match self.raw {
             "true" => Some(true),
@@ -125,17 +125,17 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The values of a list; none for anything else.
+    /// Iterates over the values of a list; empty for other types.
     pub(super) fn items(self) -> Items<'a> {
         Items(Walk::new(self, b'['))
     }
 
-    /// The keys and values of an object; none for anything else. Keys are as they stand.
+    /// Iterates over the entries of an object, with raw keys; empty for other types.
     pub(super) fn entries(self) -> Entries<'a> {
         Entries(Walk::new(self, b'{'))
     }
 
-    /// The values of these keys, in one pass; null is absent.
+    /// Returns the values of several keys in one pass; null counts as absent.
     pub(super) fn fields<const N: usize>(self, keys: [&str; N]) -> [Option<Self>; N] {
         let mut found = [None; N];
         for (key, value) in self.entries() {
@@ -146,19 +146,19 @@ impl<'a> Json<'a> {
         found
     }
 
-    /// The value of a key; null is absent.
+    /// Returns the value of a key; null counts as absent.
     pub(super) fn get(self, key: &str) -> Option<Self> {
         let found = self.entries().find(|(known, _)| *known == key);
         found.map(|(_, value)| value).filter(|value| !value.is_null())
     }
 
-    /// The value at the end of a path of keys.
+    /// Returns the value at a path of keys.
     pub(super) fn at(self, path: &[&str]) -> Option<Self> {
         path.iter().try_fold(self, |value, key| value.get(key))
     }
 }
 
-/// A place inside an object or a list.
+/// Cursor inside an object or a list.
 #[derive(Debug, Clone)]
 struct Walk<'a> {
     text: &'a str,
@@ -171,7 +171,7 @@ impl<'a> Walk<'a> {
         Self { text: if is_one { value.raw } else { "" }, at: 1 }
     }
 
-    /// Passes over blanks and this one mark.
+    /// Skips whitespace and one occurrence of `mark`.
     fn pass(&mut self, mark: u8) -> Option<u8> {
         loop {
             let byte = *self.text.as_bytes().get(self.at)?;
@@ -190,7 +190,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// See [`Json::items`].
+/// Iterator of [`Json::items`].
 #[derive(Debug, Clone)]
 pub(super) struct Items<'a>(Walk<'a>);
 
@@ -205,7 +205,7 @@ impl<'a> Iterator for Items<'a> {
     }
 }
 
-/// See [`Json::entries`].
+/// Iterator of [`Json::entries`].
 #[derive(Debug, Clone)]
 pub(super) struct Entries<'a>(Walk<'a>);
 
@@ -222,7 +222,8 @@ impl<'a> Iterator for Entries<'a> {
     }
 }
 
-/// Just behind the value that begins here, and whether its end was found; `None` where nothing begins.
+/// Returns the end position of the value at `start`, and whether the value is complete; `None` if there is no
+/// value.
 fn end_of_value(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
     match bytes.get(start)? {
         b'"' => Some(end_of_string(bytes, start)),
@@ -271,7 +272,7 @@ fn end_of_nest(bytes: &[u8], start: usize) -> (usize, bool) {
     (bytes.len(), false)
 }
 
-/// The first line of a text, without its end.
+/// Returns the first line of a text without its line break.
 pub(super) fn first_line(text: &str) -> &str {
     &text[..memchr(b'\n', text.as_bytes()).unwrap_or(text.len())]
 }

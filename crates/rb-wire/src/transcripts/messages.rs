@@ -1,8 +1,8 @@
 //! Messages of every dialect: OpenAI's two, Anthropic's, Google's, LangChain's and OpenTelemetry's.
 //!
-//! They differ in names, not in what they say, and files mix them. So one reader takes them all: a role says
-//! who speaks, parts say what, and items without a role are calls and results. What it does not know it
-//! passes over.
+//! The dialects differ in field names but not in meaning, and files mix them, so a single reader handles all of
+//! them: the role determines the speaker, parts contain the content, and items without a role are calls and
+//! results. Unknown items are skipped.
 
 use std::borrow::Cow;
 
@@ -14,10 +14,10 @@ use crate::model::RunInput;
 
 type Events<'a> = Vec<Event<'a>>;
 
-/// Who speaks.
+/// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Speaker {
-    /// Rules for the model; no step.
+    /// System prompt; produces no step.
     System,
     User,
     Model,
@@ -54,7 +54,7 @@ pub(super) fn message<'a>(json: Json<'a>, events: &mut Events<'a>) {
     }
 }
 
-/// Whether a body is made of results, rather than being one.
+/// Returns `true` if a body consists of tool results instead of being one.
 fn holds_results(body: Json<'_>) -> bool {
     let is_result = |part: Json<'_>| match part.get("type") {
         Some(kind) => !kind.is("text"),
@@ -63,7 +63,7 @@ fn holds_results(body: Json<'_>) -> bool {
     body.items().any(is_result)
 }
 
-/// A result that is a message of its own.
+/// Reads a tool result from a separate message.
 fn tool_message<'a>(json: Json<'a>, body: Option<Json<'a>>) -> Answer<'a> {
     let [call_id, tool_use_id, id, name, is_error, error, status] =
         json.fields(["tool_call_id", "tool_use_id", "id", "name", "is_error", "error", "status"]);
@@ -90,15 +90,15 @@ fn model_message<'a>(json: Json<'a>, body: Option<Json<'a>>, events: &mut Events
     events.extend(reasons.map(Event::Reasons));
     let before = events.len();
     spoken(body, Speaker::Model, events);
-    // LangChain tells the calls twice, in the body and beside it.
+    // LangChain repeats the calls, in the body and next to it.
     let told = events[before..].iter().any(|event| matches!(event, Event::Calls(_)));
     let listed = tool_calls.or_else(|| extra?.get("tool_calls")).filter(|_| !told);
     let calls = listed.into_iter().flat_map(Json::items).chain(function_call);
     events.extend(calls.map(|call| Event::Calls(tool_call(call))));
 }
 
-/// A message inside of its wrapping, and who speaks if only the wrapping says so: LangChain puts messages
-/// under `data`, or under `kwargs` beside the name of a class.
+/// Returns the inner message of a wrapper, and the speaker if only the wrapper contains it. LangChain puts messages
+/// under `data`, or under `kwargs` next to a class name.
 fn unwrapped(json: Json<'_>) -> (Json<'_>, Option<Speaker>) {
     let [role, kind, id, data, kwargs] = json.fields(["role", "type", "id", "data", "kwargs"]);
     let Some(inner) = kwargs.or(data).filter(|inner| role.is_none() && inner.is_object()) else {
@@ -123,7 +123,7 @@ pub(super) fn turn(json: Json<'_>) -> Turn<'_> {
     }
 }
 
-/// Everything that stands in the body of a message.
+/// Reads the body of a message.
 fn spoken<'a>(body: Option<Json<'a>>, speaker: Speaker, events: &mut Events<'a>) {
     let Some(body) = body else { return };
     if body.is_list() {
@@ -144,7 +144,7 @@ fn say<'a>(text: Cow<'a, str>, speaker: Speaker, events: &mut Events<'a>) {
     }
 }
 
-/// One part of a message.
+/// Reads one part of a message.
 fn part<'a>(part: Json<'a>, speaker: Speaker, events: &mut Events<'a>) {
     if part.is_string() {
         return part.some_text().into_iter().for_each(|text| say(text, speaker, events));
@@ -175,7 +175,7 @@ fn part<'a>(part: Json<'a>, speaker: Speaker, events: &mut Events<'a>) {
     }
 }
 
-/// Google's parts have no type: the key says what they are.
+/// Reads a part of a Google message. It has no type field; the key determines its kind.
 fn google_part(part: Json<'_>) -> Option<Event<'_>> {
     let [call, call_too, response, response_too] =
         part.fields(["functionCall", "function_call", "functionResponse", "function_response"]);
@@ -192,17 +192,17 @@ fn google_part(part: Json<'_>) -> Option<Event<'_>> {
     }))
 }
 
-/// What Google's tools answer: an object in which the text goes by one of these names.
+/// Reads a tool response of Google: an object with the text under one of these keys.
 pub(super) fn google_response(answer: Json<'_>) -> (Cow<'_, str>, bool) {
     let [output, result, error] = answer.fields(["output", "result", "error"]);
     let text = output.or(result).or(error).unwrap_or(answer);
     (flat(text), output.is_none() && result.is_none() && error.is_some())
 }
 
-/// Calls, results and other things that stand for themselves.
+/// Reads an item without a surrounding message: a call, a result, or another type.
 pub(super) fn item<'a>(json: Json<'a>, events: &mut Events<'a>) {
     let Some(kind) = json.get("type").and_then(Json::text) else {
-        // A bare tool call of a tracing library.
+        // Bare tool call of a tracing library.
         if json.get("tool.name").is_some() {
             events.push(Event::Calls(tool_call(json)));
         }
@@ -243,7 +243,7 @@ pub(super) fn item<'a>(json: Json<'a>, events: &mut Events<'a>) {
     }
 }
 
-/// A call of a tool that the provider runs itself; its result may stand right in it.
+/// Reads a call of a tool that the provider runs; the item may include the result.
 fn hosted_call<'a>(json: Json<'a>, kind: &str, events: &mut Events<'a>) {
     let [id, call_id, name, arguments, input, action, code, queries, output, error] =
         json.fields([
@@ -259,7 +259,7 @@ fn hosted_call<'a>(json: Json<'a>, kind: &str, events: &mut Events<'a>) {
             "error",
         ]);
     let id = call_id.or(id).and_then(Json::name);
-    // A tool of MCP has a name of its own; the others go by their kind.
+    // MCP items contain the tool name; for other items, the type determines the name.
     let own = if kind.starts_with("mcp_") { "" } else { kind.trim_end_matches("_call") };
     let tool = name.and_then(Json::some_text).unwrap_or_else(|| Cow::Owned(own.to_owned()));
     let input = arguments.or(input).or(action).or(code).or(queries);
@@ -273,7 +273,7 @@ fn hosted_call<'a>(json: Json<'a>, kind: &str, events: &mut Events<'a>) {
     }
 }
 
-/// A tool call, whatever its parts are called.
+/// Reads a tool call with any of the known field names.
 pub(super) fn tool_call(json: Json<'_>) -> Call<'_> {
     let [function, id, call_id, tool_call_id] =
         json.fields(["function", "id", "call_id", "tool_call_id"]);
@@ -298,7 +298,7 @@ pub(super) fn tool_call(json: Json<'_>) -> Call<'_> {
     }
 }
 
-/// The argument of a call.
+/// Reads the argument of a call.
 pub(super) fn input(json: Json<'_>) -> RunInput<'_> {
     match json.text() {
         Some(text) => RunInput::Text(text),
@@ -341,12 +341,12 @@ fn answer(json: Json<'_>) -> Answer<'_> {
     }
 }
 
-/// Whether a flag is set.
+/// Returns `true` if a flag is set to true.
 pub(super) fn truth(flag: Option<Json<'_>>) -> bool {
     flag.and_then(Json::truth) == Some(true)
 }
 
-/// All text of a body, in one piece: strings as they are, parts on lines of their own, objects as JSON.
+/// Joins all text of a body: strings unchanged, parts separated by line breaks, objects as JSON.
 pub(super) fn flat(json: Json<'_>) -> Cow<'_, str> {
     if !json.is_list() {
         let own = json
@@ -366,7 +366,7 @@ pub(super) fn flat(json: Json<'_>) -> Cow<'_, str> {
             Some(_) | None if part.is_string() => {
                 append(&mut text, part.text().unwrap_or_default());
             }
-            // Pictures and files are not text.
+            // Images and files contain no text.
             Some(_) | None if kind.is_some() => {}
             Some(_) | None => append(&mut text, part.text_or_json().unwrap_or_default()),
         }

@@ -1,7 +1,7 @@
-//! Recorded runs of agents: one importer a format, one row each in `IMPORTERS`.
+//! Importers of recorded agent runs: one per format, registered in `IMPORTERS`.
 //!
-//! An importer never fails whole. It gives the runs it could read and a `Diagnostic` for everything it
-//! could not, so one bad line costs that line. Adding a format is a file here and a row in the table.
+//! An importer never fails as a whole. It returns the runs that it can read and a `Diagnostic` for each problem, so
+//! an invalid line costs only that line. A new format is a new file and a row in the table.
 
 /// AgentErrorBench.
 mod agent_error_bench;
@@ -23,7 +23,7 @@ mod langsmith;
 mod mast;
 /// mini-swe-agent trajectories.
 mod mini_swe_agent;
-/// Our own format: one run a line.
+/// ReasonBlocks format: one run per line.
 pub mod native;
 /// OpenHands events and evaluations.
 mod openhands;
@@ -35,39 +35,39 @@ mod provider_messages;
 mod swe_agent;
 /// tau-bench and tau2-bench results.
 mod tau_bench;
-/// Who&When.
+/// Failures of multi-agent systems from Who&When.
 mod who_and_when;
 
-// What they share.
+// Shared modules.
 /// Attributes of spans.
 mod attributes;
-/// What was wrong.
+/// Problems found in a transcript.
 mod diagnostic;
-/// The documents of a text.
+/// Splits a text into JSON documents.
 mod documents;
-/// Messages wherever they are.
+/// Finds messages inside any JSON value.
 mod find_messages;
-/// Values of JSON.
+/// Helpers for raw JSON values.
 mod json;
-/// What is known beyond the fields of a run.
+/// Source-specific fields as labels.
 mod labels;
-/// JSON where it stands.
+/// Lazy JSON reader.
 mod lazy_json;
-/// Messages of every dialect.
+/// Message reader for all dialects.
 mod messages;
-/// Messages that Python printed.
+/// Reader of messages in Python notation.
 mod python_repr;
-/// What attributes mean.
+/// Semantic conventions of span attributes.
 mod semconv;
-/// The beginning of a file.
+/// Format detection from the start of a file.
 mod sniff;
-/// From spans to runs.
+/// Conversion of spans to runs.
 mod spans;
-/// From a conversation to steps.
+/// Conversion of conversations to steps.
 mod step_builder;
-/// Times.
+/// Parser of timestamps.
 mod time;
-/// Tokens.
+/// Parser of token counts.
 mod usage;
 
 pub use diagnostic::{Diagnostic, DiagnosticKind};
@@ -75,36 +75,36 @@ pub use sniff::FilePreview;
 
 use crate::model::Run;
 
-/// What an importer found in a piece of a transcript.
+/// Result of an importer: runs and diagnostics.
 pub type Imported<'a> = (Vec<Run<'a>>, Vec<Diagnostic>);
 
-/// How much of a transcript an importer must see at once.
+/// Smallest part of a transcript that an importer can parse independently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Each line stands for itself; a long file can be read in pieces of whole lines.
+    /// A line. Long files can be read in chunks of whole lines.
     Line,
-    /// Each JSON document stands for itself: the same, if the first line holds a whole one.
+    /// A JSON document. Equivalent to `Line` if the first line contains a whole document.
     Document,
-    /// Only the whole file makes sense.
+    /// The whole file.
     File,
 }
 
-/// One row of the table.
+/// Importer of one format.
 #[derive(Debug, Clone, Copy)]
 pub struct Importer {
-    /// Stable name: shown and chosen by this.
+    /// Stable id, used in output and to select the format.
     pub id: &'static str,
-    /// One sentence for people.
+    /// One-sentence description for users.
     pub summary: &'static str,
-    /// What to hand to `parse`.
+    /// Unit of input for `parse`.
     pub unit: Unit,
-    /// Whether the beginning of a file looks like this format. The beginning may end anywhere.
+    /// Returns `true` if the start of a file matches this format. The start may be cut at any byte.
     pub sniff: fn(&FilePreview<'_>) -> bool,
-    /// Reads one or more units. Lines in complaints are counted from 1 within what was handed over.
+    /// Parses one or more units. Line numbers in diagnostics are counted from 1 within the input.
     pub parse: for<'a> fn(&'a [u8]) -> Imported<'a>,
 }
 
-/// Every format, the most telling sniff first.
+/// All formats, the most specific detection first.
 pub static IMPORTERS: [Importer; 24] = [
     atif::IMPORTER,
     claude_code::IMPORTER,
@@ -132,16 +132,16 @@ pub static IMPORTERS: [Importer; 24] = [
     provider_messages::CHAT,
 ];
 
-/// Our own format, for what nobody recognises.
+/// ReasonBlocks format, the fallback for unrecognised input.
 pub static NATIVE: &Importer = &native::IMPORTER;
 
-/// The first format that recognises the beginning of a file.
+/// Returns the first format that matches the start of a file.
 pub fn sniff(beginning: &[u8]) -> Option<&'static Importer> {
     let preview = FilePreview::at(beginning);
     IMPORTERS.iter().find(|importer| (importer.sniff)(&preview))
 }
 
-/// Whether a line is one whole JSON document, so that the lines of its file stand for themselves.
+/// Returns `true` if a line is a complete JSON document, so that the lines can be parsed independently.
 pub fn is_document(line: &[u8]) -> bool {
     std::str::from_utf8(line)
         .is_ok_and(|line| documents::is_whole(line.trim_start_matches('\u{feff}')))

@@ -1,11 +1,11 @@
-//! OpenHands: its events, as a list, as lines, or as the `history` of an evaluation.
+//! Importer of OpenHands events, as a list, as lines, or as the `history` of an evaluation.
 //!
-//! **Shape.** An action is `{"id", "source", "action": "run", "args": {…, "thought"}, "tool_call_metadata"}`;
-//! what came back is `{"cause", "observation": "run", "content", "extras"}` and names the action it answers.
-//! The newer kit says `{"kind": "ActionEvent", "tool_name", "tool_call_id", "action", "thought"}` and so on.
+//! **Shape.** An action is `{"id", "source", "action": "run", "args": {…, "thought"}, "tool_call_metadata"}`; an
+//! observation is `{"cause", "observation": "run", "content", "extras"}` and refers to its action. The newer SDK
+//! writes `{"kind": "ActionEvent", "tool_name", "tool_call_id", "action", "thought"}` and similar events.
 //!
-//! **An evaluation** has a run a line: `{"instance_id", "instruction", "metadata", "history", "metrics",
-//! "test_result" or "report"}`. Old ones keep the history as pairs of an action and its result.
+//! **An evaluation** contains one run per line: `{"instance_id", "instruction", "metadata", "history", "metrics",
+//! "test_result" or "report"}`. Older ones store the history as pairs of an action and its observation.
 
 use std::borrow::Cow;
 
@@ -127,7 +127,7 @@ fn happened<'a>(event: Json<'a>, run: &mut Run<'a>, builder: &mut StepBuilder<'a
     let [action, observation, kind, source, at] =
         event.fields(["action", "observation", "kind", "source", "timestamp"]);
     if !event.is_whole() {
-        // What it was is written before what it was called by.
+        // A truncated event may lack its tool call id, which is written after the action.
         return;
     }
     let at_ms = at.and_then(time_ms);
@@ -171,7 +171,7 @@ fn acted<'a>(
             begin();
             builder.take(Event::Says(content()));
         }
-        // What the program does by itself.
+        // Internal events of OpenHands.
         "system" | "change_agent_state" | "recall" | "null" | "pause" | "resume"
         | "condensation" => {}
         _ if is_user => {}
@@ -188,7 +188,7 @@ fn acted<'a>(
     }
 }
 
-/// What was given to a tool, without what the program adds for itself.
+/// Returns the tool argument without the fields that OpenHands adds.
 fn argument<'a>(action: &str, args: Json<'a>) -> RunInput<'a> {
     const NATIVE: [&str; 10] = [
         "thought",
@@ -230,7 +230,7 @@ fn observed<'a>(event: Json<'a>, observation: &str, builder: &mut StepBuilder<'a
         || code.and_then(Json::number).is_some_and(|code| code > 0.0);
     let text = content.map(flat).unwrap_or_default();
     let answer = Answer { id: cause.and_then(Json::name), tool: None, text, is_error };
-    // Errors and notes may answer nothing.
+    // Errors and notes may have no matching call.
     if answer.id.is_some() {
         builder.take(Event::Answers(answer));
     } else {
@@ -238,7 +238,7 @@ fn observed<'a>(event: Json<'a>, observation: &str, builder: &mut StepBuilder<'a
     }
 }
 
-/// The events of the newer kit.
+/// Reads an event of the newer SDK.
 fn newer<'a>(event: Json<'a>, kind: &str, at_ms: Option<u64>, builder: &mut StepBuilder<'a>) {
     let [call_id, tool, response_id] =
         event.fields(["tool_call_id", "tool_name", "llm_response_id"]);

@@ -1,4 +1,4 @@
-//! Spans of OpenTelemetry: as the protocol writes them, as programs dump them, and bare attributes.
+//! Importer of OpenTelemetry spans: OTLP, span dumps, and bare attributes.
 //!
 //! **OTLP** is `{"resourceSpans": [{"scopeSpans": [{"spans": […]}]}]}`, one such object a line in the files that
 //! collectors write; `resourceLogs` beside them bring events. **Dumps** are objects or lists of spans with
@@ -50,7 +50,7 @@ pub(super) const GENAI: Importer = Importer {
     parse,
 };
 
-/// Spans nested in spans are read this deep at most.
+/// Maximum nesting depth of spans.
 const NESTED_MAX: usize = 64;
 
 fn is_trail(record: &Record<'_>) -> bool {
@@ -60,7 +60,7 @@ fn is_trail(record: &Record<'_>) -> bool {
     record.get("trace_id").is_some() && is_labelled
 }
 
-/// Whether a span that the record is or holds has an attribute that begins like this.
+/// Returns `true` if a span in the record has an attribute with one of the prefixes.
 fn any_attribute(record: &Record<'_>, prefixes: &[&str]) -> bool {
     let has = |json: Json<'_>| {
         let keys = json
@@ -120,7 +120,7 @@ fn read(context: &mut ImportContext<'_>) {
     spans::runs(found, records.first().copied(), context);
 }
 
-/// Events that are kept apart from their spans: trace, span, and the event.
+/// Events that are recorded outside of their spans: trace id, span id, and the event.
 type Logged<'a> = Vec<(Cow<'a, str>, Cow<'a, str>, SpanEvent<'a>)>;
 
 fn otlp_spans<'a>(resources: Json<'a>, all: &mut Vec<Json<'a>>) {
@@ -155,13 +155,13 @@ fn otlp_logs<'a>(resources: Json<'a>, logged: &mut Logged<'a>) {
     }
 }
 
-/// Spans and the spans inside of them.
+/// Collects spans and their nested spans.
 fn nested<'a>(spans: impl Iterator<Item = Json<'a>>, all: &mut Vec<Json<'a>>) {
     let mut open: Vec<(Json<'a>, usize)> = spans.map(|span| (span, NESTED_MAX)).collect();
     open.reverse();
     while let Some((span, depth)) = open.pop() {
-        // What a span is called may be written last, so only whole ones count; what is inside of one that
-        // is not may be whole.
+        // The span's name may be its last field, so truncated spans are skipped; their nested spans may be
+        // complete.
         if span.is_object() && span.is_whole() {
             all.push(span);
         }
@@ -184,7 +184,7 @@ fn described<'a>(all: Vec<Json<'a>>, logged: Logged<'a>) -> Vec<Span<'a>> {
         semconv::describe(&mut span, &attributes, &events);
         found.push(span);
     }
-    // Events whose spans are kept elsewhere still tell a call.
+    // Events without a recorded span still describe a call.
     for ((trace, id), events) in by_span {
         let mut span = Span { trace, id, ..Span::default() };
         let model = ("gen_ai.operation.name".into(), Attribute::Text("chat".into()));
@@ -199,7 +199,7 @@ fn event(json: Json<'_>) -> Option<SpanEvent<'_>> {
     Some((name.and_then(Json::text)?, Attributes::read(attributes)))
 }
 
-/// A span under the names of whoever wrote it.
+/// Reads a span with the field names of any supported library.
 fn span(json: Json<'_>) -> (Span<'_>, Attributes<'_>) {
     let [context, parent, status, attributes, attributes_too] =
         json.fields(["context", "parent", "status", "attributes", "span_attributes"]);

@@ -1,4 +1,4 @@
-//! The names by which OpenTelemetry and OpenInference call what agents do, current ones and those of before.
+//! Attribute names of OpenTelemetry and OpenInference for agent activity, both current and former.
 //!
 //! **OpenTelemetry** puts conversations into `gen_ai.input.messages` and `gen_ai.output.messages`, formerly into
 //! `gen_ai.prompt` and `gen_ai.completion`; into events of the span; or, in the way of OpenLLMetry, into one
@@ -15,15 +15,15 @@ use super::spans::{Kind, Span};
 use super::step_builder::{Answer, Call, Event, Turn};
 use crate::model::{RecordedUsage, RunInput};
 
-/// An event of a span: its name and what it says.
+/// Span event: name and attributes.
 pub(super) type SpanEvent<'a> = (Cow<'a, str>, Attributes<'a>);
 
-/// Whether a key belongs to either vocabulary.
+/// Returns `true` if a key belongs to one of the vocabularies.
 pub(super) fn is_known(key: &str) -> bool {
     ["gen_ai.", "llm.", "openinference.", "traceloop."].iter().any(|prefix| key.starts_with(prefix))
 }
 
-/// Fills in what the attributes and events of a span say.
+/// Fills a span from its attributes and events.
 pub(super) fn describe<'a>(
     span: &mut Span<'a>,
     attributes: &Attributes<'a>,
@@ -88,7 +88,7 @@ fn kind(attributes: &Attributes<'_>, name: &str) -> Kind {
     }
 }
 
-/// Cached tokens are among the others here.
+/// Reads the token counts; cached tokens are included in the input tokens.
 fn usage(attributes: &Attributes<'_>) -> RecordedUsage {
     RecordedUsage {
         input_tokens: attributes.count(&[
@@ -173,7 +173,7 @@ fn conversation<'a>(span: &mut Span<'a>, attributes: &Attributes<'a>, events: &[
         span.said =
             flattened(attributes, &["llm.output_messages.", "gen_ai.completion."], Plain::Model);
     }
-    // The value of a span is the last resort: it repeats the above, with more around it.
+    // The span value is the last fallback: it repeats the messages with additional fields.
     if span.told.is_empty() {
         span.told = whole(&["input.value", "traceloop.entity.input"], Plain::User);
     }
@@ -182,7 +182,7 @@ fn conversation<'a>(span: &mut Span<'a>, attributes: &Attributes<'a>, events: &[
     }
 }
 
-/// A message or a choice, as an event of its own.
+/// Reads a message or choice from a separate event.
 fn event<'a>(name: &str, attributes: &Attributes<'a>, span: &mut Span<'a>) {
     let content = attributes.text(&["gen_ai.event.content"]);
     let body = || content.as_deref().map_or_else(|| attributes.to_json(), str::to_owned);
@@ -218,7 +218,7 @@ fn event<'a>(name: &str, attributes: &Attributes<'a>, span: &mut Span<'a>) {
     }
 }
 
-/// A message of which every piece is an attribute.
+/// Message with one attribute per field.
 #[derive(Default)]
 struct Flat<'a> {
     role: Cow<'a, str>,
@@ -240,7 +240,7 @@ fn flattened<'a>(attributes: &Attributes<'a>, prefixes: &[&str], plain: Plain) -
         let text = match value {
             Attribute::Text(text) | Attribute::Json(text) => text.clone(),
         };
-        // OpenInference says on every level what it is.
+        // OpenInference adds a type name on every level of the path.
         let between = ["message", "message_content", "tool_call", "function"];
         let path: Vec<&str> = path.split('.').filter(|part| !between.contains(part)).collect();
         all.entry(at).or_default().put(&path, text);

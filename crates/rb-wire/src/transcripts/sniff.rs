@@ -1,21 +1,21 @@
-//! The beginning of a file, looked at once so that every importer can be asked about it.
+//! Preview of a file, parsed once and shared by the format detection of all importers.
 
 use super::lazy_json::Json;
 
-/// So much of the beginning is looked at, in bytes.
+/// Maximum size of the preview in bytes.
 const BYTES_MAX: usize = 64 << 10;
-/// So many records are looked at.
+/// Maximum number of records in the preview.
 const RECORDS_MAX: usize = 16;
 
-/// The first records of a file: its documents, or the values of a document that is a list. The last may be
-/// cut off anywhere.
+/// First records of a file: its documents, or the elements of a document that is a list. The last record may be
+/// truncated.
 #[derive(Debug)]
 pub struct FilePreview<'a> {
     records: Vec<Record<'a>>,
     is_list: bool,
 }
 
-/// The keys and values of one object.
+/// Entries of one object.
 #[derive(Debug)]
 pub(super) struct Record<'a> {
     value: Json<'a>,
@@ -23,7 +23,7 @@ pub(super) struct Record<'a> {
 }
 
 impl<'a> FilePreview<'a> {
-    /// Looks at the beginning of a file, however much of it there is.
+    /// Parses the start of a file, of any length.
     pub fn at(beginning: &'a [u8]) -> Self {
         let bytes = beginning.get(..BYTES_MAX).unwrap_or(beginning);
         let text = match std::str::from_utf8(bytes) {
@@ -39,7 +39,7 @@ impl<'a> FilePreview<'a> {
                     preview.take(value);
                     value.raw().len()
                 }
-                // Not JSON: perhaps the next line is.
+                // Not JSON; continue with the next line.
                 None => rest.find('\n').unwrap_or(rest.len()),
             };
             rest = rest[end..].trim_ascii_start();
@@ -51,7 +51,7 @@ impl<'a> FilePreview<'a> {
         if value.is_list() {
             self.is_list |= self.records.is_empty();
             let items = value.items().flat_map(|item| {
-                // Pairs of records count as records.
+                // Pairs of records are flattened.
                 let inner = item.items().filter(|inner| inner.is_object());
                 inner.chain(Some(item).filter(|item| item.is_object()))
             });
@@ -62,17 +62,17 @@ impl<'a> FilePreview<'a> {
         }
     }
 
-    /// Whether the file is a list of records.
+    /// Returns `true` if the file is a list of records.
     pub(super) fn is_list(&self) -> bool {
         self.is_list
     }
 
-    /// Whether one of the records is like this.
+    /// Returns `true` if any record matches the predicate.
     pub(super) fn any(&self, is_like_it: impl Fn(&Record<'a>) -> bool) -> bool {
         self.records.iter().any(is_like_it)
     }
 
-    /// Whether one of the records has all of these keys.
+    /// Returns `true` if any record has all of these keys.
     pub(super) fn has(&self, keys: &[&str]) -> bool {
         self.any(|record| keys.iter().all(|key| record.get(key).is_some()))
     }
@@ -83,7 +83,7 @@ impl<'a> Record<'a> {
         Self { value, entries: value.entries().collect() }
     }
 
-    /// The record itself.
+    /// Returns the record as a JSON value.
     pub(super) fn value(&self) -> Json<'a> {
         self.value
     }
@@ -92,12 +92,12 @@ impl<'a> Record<'a> {
         self.entries.iter().find(|(known, _)| *known == key).map(|(_, value)| *value)
     }
 
-    /// Whether the value of a key is one of these texts.
+    /// Returns `true` if the value of a key equals one of these texts.
     pub(super) fn is(&self, key: &str, texts: &[&str]) -> bool {
         self.get(key).is_some_and(|value| texts.iter().any(|text| value.is(text)))
     }
 
-    /// Whether some key begins like this.
+    /// Returns `true` if any key starts with the prefix.
     pub(super) fn has_prefix(&self, prefix: &str) -> bool {
         self.entries.iter().any(|(key, _)| key.starts_with(prefix))
     }

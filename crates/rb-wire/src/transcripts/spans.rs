@@ -1,9 +1,8 @@
-//! From spans to runs: what tracing libraries and their servers keep, whatever they call it.
+//! Conversion of spans, as exported by tracing libraries and their servers, to runs.
 //!
-//! A span is a call of a model, a call of a tool, or an agent that does both. Each agent is a run; a trace
-//! without agents is one run. The spans of a run are read in the order in which they began. The first call of
-//! the model brings the conversation so far. Later ones bring it again, so that only what people said anew
-//! and results that nobody told before are taken from them.
+//! A span is a model call, a tool call, or an agent that contains both. Each agent is a run; a trace without agents
+//! is one run. The spans of a run are read in the order of their start times. The first model call contains the
+//! conversation so far. Later calls repeat it, so only new user messages and new results are taken from them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +15,7 @@ use crate::model::{RecordedUsage, Run, RunInput};
 
 type Text<'a> = Cow<'a, str>;
 
-/// So many spans are climbed in search of the agent that a span belongs to.
+/// Maximum number of parent spans to search for the agent of a span.
 const CLIMB_MAX: usize = 256;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -28,7 +27,7 @@ pub(super) enum Kind {
     Other,
 }
 
-/// One span, in words of our own.
+/// Normalised span.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Span<'a> {
     pub(super) trace: Text<'a>,
@@ -44,17 +43,17 @@ pub(super) struct Span<'a> {
     pub(super) model: Option<Text<'a>>,
     pub(super) usage: RecordedUsage,
     pub(super) cost_usd: Option<f64>,
-    /// What a model was told.
+    /// Input messages of a model call.
     pub(super) told: Vec<Event<'a>>,
-    /// What a model said.
+    /// Output messages of a model call.
     pub(super) said: Vec<Event<'a>>,
-    /// A call of a tool, and what came back.
+    /// Tool call id, input and output.
     pub(super) call_id: Option<Text<'a>>,
     pub(super) input: RunInput<'a>,
     pub(super) output: Text<'a>,
 }
 
-/// Turns the spans of a file into runs.
+/// Converts the spans of a file to runs.
 pub(super) fn runs<'a>(
     spans: Vec<Span<'a>>,
     about: Option<Json<'a>>,
@@ -79,21 +78,21 @@ pub(super) fn runs<'a>(
     }
 }
 
-/// The spans of one trace, in the order in which they began.
+/// Spans of one trace, ordered by start time.
 struct Trace<'a> {
     spans: Vec<Span<'a>>,
     by_id: BTreeMap<Text<'a>, usize>,
 }
 
-/// One run while it is being read.
+/// State of one run during conversion.
 #[derive(Default)]
 struct Room<'a> {
     builder: StepBuilder<'a>,
-    /// How often people spoke, and what they said last.
+    /// Number of user messages and the last of them.
     asked: usize,
     asked_last: Text<'a>,
     has_begun: bool,
-    /// Of calls whose words were not recorded.
+    /// Usage of model calls without recorded output.
     silent: RecordedUsage,
     silent_cost: Option<f64>,
     session: Option<Text<'a>>,
@@ -113,7 +112,7 @@ impl<'a> Trace<'a> {
         self.by_id.get(parent).copied().filter(|parent| *parent != at)
     }
 
-    /// The spans around this one, from the inside out.
+    /// Returns the ancestor spans, innermost first.
     fn around(&self, at: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(self.parent(at), |at| self.parent(*at)).take(CLIMB_MAX)
     }
@@ -122,7 +121,7 @@ impl<'a> Trace<'a> {
         self.spans.get(at).is_some_and(|span| span.kind == kind)
     }
 
-    /// The agent that a span belongs to.
+    /// Returns the agent that a span belongs to.
     fn agent_of(&self, at: usize) -> Option<usize> {
         if self.is(at, Kind::Agent) {
             return Some(at);
@@ -136,10 +135,10 @@ impl<'a> Trace<'a> {
         let mut callers: Vec<Option<usize>> = calls.map(|at| self.agent_of(at)).collect();
         callers.sort_unstable();
         callers.dedup();
-        // Where several agents work, what one is told was done by another.
+        // With several agents, the input of one contains the output of the others.
         let is_alone = callers.len() <= 1;
         for at in 0..self.spans.len() {
-            // A library below another records the same call once more.
+            // Libraries on different levels record the same call as nested spans.
             let is_repeat = self.is(at, Kind::Model)
                 && self.around(at).any(|around| self.is(around, Kind::Model));
             let room = rooms.entry(self.agent_of(at)).or_default();
@@ -156,7 +155,7 @@ impl<'a> Trace<'a> {
         for (agent, room) in &mut rooms {
             let agent = agent.and_then(|at| self.spans.get_mut(at));
             if let Some(agent) = agent.filter(|_| room.is_empty()) {
-                // Only the agent itself was recorded, with everything in it.
+                // Only the agent span was recorded; it contains the whole conversation.
                 room.model_call(agent, true);
             }
         }
@@ -220,7 +219,7 @@ impl<'a> Room<'a> {
             };
             return;
         }
-        // Several messages are one turn: what the library says about each is known of the whole.
+        // All output messages of the span form one turn with its usage and cost.
         self.builder.take(Event::Begin(Turn {
             id: Some(span.id.clone()),
             at_ms: span.start_ms,
@@ -240,7 +239,8 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// What a model was told. Its own past is taken from it the first time, if it is `alone`.
+    /// Reads the input messages of a model call. Past turns of the model are taken only from the first call, and
+    /// only if `is_alone`.
     fn listen(&mut self, told: Vec<Event<'a>>, is_alone: bool) {
         let asked: Vec<&Text<'a>> = told
             .iter()
@@ -255,7 +255,7 @@ impl<'a> Room<'a> {
             .collect();
         let count = asked.len();
         let last = asked.last().map(|text| (*text).clone()).unwrap_or_default();
-        // A longer history ends with the new; a shorter one holds only the new, if it is new.
+        // A longer history ends with the new messages; a shorter one contains at most one new message.
         let is_first = !std::mem::replace(&mut self.has_begun, true);
         let known = if is_first && !is_alone {
             count.saturating_sub(1)
@@ -298,7 +298,7 @@ impl<'a> Room<'a> {
             is_error: span.is_error,
         };
         let Err(answer) = self.builder.answer(answer) else { return };
-        // The model's words were not recorded: the call stands for itself.
+        // The output of the model was not recorded, so the tool span is the only record of the call.
         let by_name = Answer { id: None, ..answer };
         let Err(answer) = self.builder.answer(by_name) else { return };
         self.builder.take(Event::Begin(Turn { at_ms: span.start_ms, ..Turn::default() }));

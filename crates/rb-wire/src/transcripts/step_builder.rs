@@ -1,41 +1,41 @@
-//! From a conversation to steps: the one place where calls find their results.
+//! Conversion of a conversation to steps, including the assignment of tool results to their calls.
 //!
-//! A conversation is a row of [`Event`]s. A turn of the model becomes a step for each of its tool calls, or
-//! one step where it only spoke. Its text stands with the first call, and so do its tokens. A result goes to
-//! the call with its id; without ids to the oldest call of that tool, or the oldest of all, that waits. What
-//! a person said stands with the step that follows, and the first of it is the task.
+//! A conversation is a sequence of [`Event`]s. A turn of the model becomes one step per tool call, or a single step
+//! if it contains only text. The text and token counts of a turn are attached to its first step. A result is
+//! assigned to the call with the same id; without ids, to the oldest pending call of that tool, or to the oldest
+//! pending call. A user message is attached to the step that follows it; the first one is the task.
 
 use std::borrow::Cow;
 
 use crate::model::owned;
 use crate::model::{RecordedUsage, Run, RunInput, RunStep};
 
-/// So many calls wait for their results at once; of more, the oldest are given up.
+/// Maximum number of calls that wait for a result; beyond it, the oldest are dropped.
 const WAITING_MAX: usize = 1024;
 
 type Text<'a> = Cow<'a, str>;
 
-/// One thing that happened in a conversation.
+/// Event of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Event<'a> {
-    /// A person spoke.
+    /// Text of a user message.
     User(Text<'a>),
-    /// The model begins to speak.
+    /// Start of a model turn.
     Begin(Turn<'a>),
-    /// The model says something visible.
+    /// Visible text of the model.
     Says(Text<'a>),
-    /// The model reasons.
+    /// Reasoning of the model.
     Reasons(Text<'a>),
-    /// The model calls a tool.
+    /// Tool call.
     Calls(Call<'a>),
-    /// A tool answers.
+    /// Tool result.
     Answers(Answer<'a>),
 }
 
-/// What is known about a turn of the model.
+/// Metadata of a model turn.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Turn<'a> {
-    /// Two turns that follow each other and have the same name are one.
+    /// Consecutive turns with the same id are one turn.
     pub(super) id: Option<Text<'a>>,
     pub(super) at_ms: Option<u64>,
     pub(super) agent: Option<Text<'a>>,
@@ -45,7 +45,7 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// What `other` knows counts; what it does not know stays.
+    /// Updates the fields that are set in `other` and keeps the rest.
     fn know_more(&mut self, other: Self) {
         self.id = other.id.or(self.id.take());
         self.at_ms = other.at_ms.or(self.at_ms);
@@ -74,7 +74,7 @@ pub(super) struct Answer<'a> {
 }
 
 impl Event<'_> {
-    /// The same event, borrowing nothing.
+    /// Returns the event with all texts owned.
     pub(super) fn into_owned(self) -> Event<'static> {
         match self {
             Self::User(text) => Event::User(owned(text)),
@@ -103,25 +103,25 @@ impl Event<'_> {
     }
 }
 
-/// A call that waits for its result.
+/// Tool call without a result yet.
 #[derive(Debug)]
 struct Waiting<'a> {
     id: Option<Text<'a>>,
     step: usize,
 }
 
-/// A conversation while it is being read.
+/// Builds the steps of one conversation.
 #[derive(Debug, Default)]
 pub(super) struct StepBuilder<'a> {
-    /// The first that a person said.
+    /// First user message.
     pub(super) task: Option<Text<'a>>,
-    /// Results whose call is not there.
+    /// Number of results without a matching call.
     pub(super) lost_answers: usize,
     steps: Vec<RunStep<'a>>,
     waiting: Vec<Waiting<'a>>,
-    /// What people said since the last step.
+    /// User messages since the last step.
     asked: Text<'a>,
-    /// The turn that is going on, and the number of its first step.
+    /// Current turn and the index of its first step.
     turn: Turn<'a>,
     turn_start: usize,
     is_speaking: bool,
@@ -172,7 +172,7 @@ impl<'a> StepBuilder<'a> {
         let is_empty =
             self.says.is_empty() && self.reasons.is_empty() && self.steps.len() == self.turn_start;
         if self.is_speaking && is_empty {
-            // Nothing happened since it began: what was said about it counts for this one.
+            // The open turn is empty, so the metadata of both turns is merged.
             return self.turn.know_more(turn);
         }
         self.close();
@@ -181,24 +181,24 @@ impl<'a> StepBuilder<'a> {
         self.turn = turn;
     }
 
-    /// Goes on with the turn, or begins one of which nothing is known.
+    /// Continues the current turn, or begins one without metadata.
     pub(super) fn go_on(&mut self) {
         if !self.is_speaking {
             self.begin(Turn::default());
         }
     }
 
-    /// Whether the model is in the middle of a turn.
+    /// Returns `true` if a model turn is open.
     pub(super) fn is_speaking(&self) -> bool {
         self.is_speaking
     }
 
-    /// How many steps there are, the one being spoken not counted.
+    /// Returns the number of steps, without the open text.
     pub(super) fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// What the turn that is going on has used up so far.
+    /// Sets the token usage and cost of the current turn.
     pub(super) fn spent(&mut self, usage: RecordedUsage, cost_usd: Option<f64>) {
         let first = self.steps.get_mut(self.turn_start);
         let (of_turn, cost) = match first {
@@ -213,7 +213,7 @@ impl<'a> StepBuilder<'a> {
 
     fn call(&mut self, call: Call<'a>) {
         self.go_on();
-        // A call whose name is not written yet is none.
+        // Calls without a complete tool name are ignored.
         if call.tool.is_empty() {
             return;
         }
@@ -225,7 +225,7 @@ impl<'a> StepBuilder<'a> {
         self.push(RunStep { thought, tool: call.tool, input: call.input, ..RunStep::default() });
     }
 
-    /// What the model said since its last call; its reasoning where it said nothing.
+    /// Takes the text of the model since its last call, or the reasoning if there is no text.
     fn thought(&mut self) -> Text<'a> {
         let (says, reasons) = (std::mem::take(&mut self.says), std::mem::take(&mut self.reasons));
         if says.trim().is_empty() { reasons } else { says }
@@ -245,7 +245,7 @@ impl<'a> StepBuilder<'a> {
         });
     }
 
-    /// Ends the turn: what was said without a call is a step of its own.
+    /// Ends the turn; text without a call becomes a separate step.
     fn close(&mut self) {
         if !std::mem::take(&mut self.is_speaking) {
             return;
@@ -256,7 +256,7 @@ impl<'a> StepBuilder<'a> {
         }
     }
 
-    /// Gives a result to its call, or back where no such call waits.
+    /// Assigns a result to its call, or returns it if there is no matching pending call.
     pub(super) fn answer(&mut self, answer: Answer<'a>) -> Result<(), Answer<'a>> {
         self.close();
         let Some(at) = self.waits_for(&answer) else { return Err(answer) };
@@ -282,7 +282,7 @@ impl<'a> StepBuilder<'a> {
         }
     }
 
-    /// What the surroundings said to a turn that called nothing.
+    /// Appends environment output to the last step, for turns without a tool call.
     pub(super) fn remark(&mut self, text: Text<'a>) {
         self.close();
         if let Some(step) = self.steps.last_mut() {
@@ -290,13 +290,13 @@ impl<'a> StepBuilder<'a> {
         }
     }
 
-    /// Everything that happened.
+    /// Ends the open turn and returns all steps.
     pub(super) fn finish(mut self) -> Vec<RunStep<'a>> {
         self.close();
         self.steps
     }
 
-    /// Everything that happened, as a run. What `run` does not say is taken from the steps.
+    /// Builds the run; fields that `run` lacks are derived from the steps.
     pub(super) fn into_run(mut self, run: Run<'a>) -> Run<'a> {
         let task = run.task.or_else(|| self.task.take());
         let steps = self.finish();
@@ -318,7 +318,7 @@ impl<'a> StepBuilder<'a> {
     }
 }
 
-/// Puts one text behind another, on lines of their own.
+/// Appends a text to another, separated by a line break.
 pub(super) fn append<'a>(text: &mut Text<'a>, more: Text<'a>) {
     if text.is_empty() {
         *text = more;
@@ -353,7 +353,7 @@ mod tests {
         Event::Begin(Turn { id: (!id.is_empty()).then_some(id.into()), usage, ..Turn::default() })
     }
 
-    /// A step on a line: what was asked, thought, done and seen, and the tokens.
+    /// Formats each step as one line: user input, thought, action, observation and tokens.
     fn told<'a>(events: impl IntoIterator<Item = Event<'a>>) -> (Vec<String>, usize) {
         let mut builder = StepBuilder::default();
         builder.take_all(events);

@@ -1,8 +1,8 @@
-//! Who&When: failures of several agents, with the step and the agent that people hold responsible.
+//! Importer of Who&When: failures of multi-agent systems, labelled with the responsible agent and step.
 //!
-//! **Shape.** One object, `{"question", "history": [{"content", "role", "name"}], "mistake_agent",
-//! "mistake_step", "mistake_reason", "is_correct" or "is_corrected", …}`. Labels count messages, so every message
-//! is a step: code between fences is its action, and what a terminal says is an observation.
+//! **Shape.** One object, `{"question", "history": [{"content", "role", "name"}], "mistake_agent", "mistake_step",
+//! "mistake_reason", "is_correct" or "is_corrected", …}`. Labels count messages, so every message is a step: code
+//! in fences is its action, and terminal output is an observation.
 
 use std::borrow::Cow;
 
@@ -55,7 +55,7 @@ fn read(context: &mut ImportContext<'_>) {
     }
 }
 
-/// A message of a conversation of several agents, as a step of its own.
+/// Converts a message of a multi-agent conversation to a step.
 fn message_step(message: Json<'_>) -> RunStep<'_> {
     let [content, name, role] = message.fields(["content", "name", "role"]);
     let text = content.map(flat).unwrap_or_default();
@@ -63,7 +63,7 @@ fn message_step(message: Json<'_>) -> RunStep<'_> {
     spoken_step(text, speaker.as_deref())
 }
 
-/// What somebody said: a person asks, a terminal reports, an agent thinks and perhaps writes code.
+/// Builds the step of a message: a user message, terminal output, or agent text with optional code.
 pub(super) fn spoken_step<'a>(text: Cow<'a, str>, speaker: Option<&str>) -> RunStep<'a> {
     let who = speaker.unwrap_or_default();
     if who == "human" || who == "user" {
