@@ -1,10 +1,10 @@
-//! AgentErrorBench: failed trajectories, and labels that name the critical step of each.
+//! Importer of AgentErrorBench: failed trajectories, and labels that name the critical step of each.
 //!
 //! **Shape.** A trajectory is `{"messages": [{"role", "content"}], "metadata": {"model", "won", "steps", …}}`. Its
-//! actions are prose, so every message of the model is a step and the next one of the user is what it saw.
-//! Labels are a list of `{"trajectory_id", "LLM", "task_type", "critical_failure_step",
-//! "critical_failure_module", "step_annotations"}`, in files of their own; one that stands with its messages is
-//! read as one. The label counts the model's messages from 1.
+//! actions are prose, so every model message is a step and the next user message is its observation. Labels are a
+//! list of `{"trajectory_id", "LLM", "task_type", "critical_failure_step", "critical_failure_module",
+//! "step_annotations"}`, usually in separate files; a label in the same record as its messages is read together
+//! with them. The label counts the messages of the model from 1.
 
 use std::borrow::Cow;
 
@@ -58,7 +58,7 @@ fn read(context: &mut ImportContext<'_>) {
             run_id: id.or_else(|| about("trajectory_id")).and_then(Json::name),
             dataset: task_type.or_else(|| about("environment")).and_then(Json::some_text),
             model: model.or_else(|| about("model")).and_then(Json::some_text),
-            // Only failures were labelled.
+            // Only failures have labels.
             outcome: won
                 .map_or(labelled.map(|_| false), Some)
                 .map(|it| if it { "success" } else { "failure" }.into()),
@@ -90,7 +90,7 @@ fn said<'a>(message: Json<'a>, builder: &mut StepBuilder<'a>) {
     }
 }
 
-/// The label in the form in which steps are counted from 0.
+/// Returns the label with steps counted from 0.
 fn label(record: Json<'_>, step: u64) -> Cow<'static, str> {
     let [module, notes] = record.fields(["critical_failure_module", "step_annotations"]);
     let module = module.and_then(Json::some_text).unwrap_or_default();

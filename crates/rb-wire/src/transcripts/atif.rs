@@ -1,10 +1,10 @@
-//! ATIF, the interchange format of Harbor, which Terminal-Bench and several agents write.
+//! Importer of ATIF, the interchange format of Harbor, used by Terminal-Bench and several agents.
 //!
 //! **Shape.** `{"schema_version": "ATIF-v1.…", "session_id", "agent": {"name", "model_name"}, "steps": [{"source":
 //! "system" | "user" | "agent", "message", "reasoning_content", "tool_calls", "observation": {"results"},
 //! "metrics"}], "final_metrics", "subagent_trajectories"}`.
 //!
-//! **Sub-agents** inside the file are runs of their own.
+//! **Sub-agents** inside the file become separate runs.
 
 use std::borrow::Cow;
 
@@ -26,7 +26,7 @@ pub(super) const IMPORTER: Importer = Importer {
     parse,
 };
 
-/// How deep sub-agents of sub-agents may be nested.
+/// Maximum nesting depth of sub-agents.
 const DEPTH_MAX: usize = 8;
 
 fn sniff(preview: &FilePreview<'_>) -> bool {
@@ -104,7 +104,7 @@ fn took<'a>(step: Json<'a>, builder: &mut StepBuilder<'a>) {
         ]);
     let text = message.map(flat).unwrap_or_default();
     match source.and_then(Json::text).as_deref() {
-        // What another run already tells.
+        // Steps that are copied from another run.
         _ if truth(copied) => return,
         Some("user") => builder.take(Event::User(text)),
         Some("agent") => {
@@ -130,7 +130,7 @@ fn took<'a>(step: Json<'a>, builder: &mut StepBuilder<'a>) {
         let [id, content] = result.fields(["source_call_id", "content"]);
         let text = content.map(flat).unwrap_or_default();
         let answer = Answer { id: id.and_then(Json::name), tool: None, text, is_error: false };
-        // An observation may follow from no call at all.
+        // An observation may have no matching call.
         if let Err(answer) = builder.answer(answer) {
             builder.remark(answer.text);
         }

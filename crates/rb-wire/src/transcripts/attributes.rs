@@ -1,29 +1,29 @@
-//! Attributes of spans: a map in JSON, or the list of typed values that OTLP writes.
+//! Span attributes: a JSON map, or the list of typed values of OTLP.
 
 use std::borrow::Cow;
 
 use super::lazy_json::Json;
 use crate::json::quoted;
 
-/// How deep a value of OTLP or a map of maps may be nested.
+/// Maximum nesting depth of OTLP values and of maps.
 const DEPTH_MAX: usize = 12;
-/// Maps that some recorders nest where others write dots.
+/// Keys that some recorders write as nested maps instead of dotted names.
 const NESTED: [&str; 8] =
     ["llm", "input", "output", "tool", "openinference", "session", "agent", "gen_ai"];
 
-/// One value: a text, or anything else as JSON.
+/// Attribute value: text, or any other type as JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Attribute<'a> {
     Text(Cow<'a, str>),
     Json(Cow<'a, str>),
 }
 
-/// The attributes of one span or event.
+/// Attributes of one span or event.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Attributes<'a>(pub(super) Vec<(Cow<'a, str>, Attribute<'a>)>);
 
 impl<'a> Attributes<'a> {
-    /// Reads either form.
+    /// Reads both forms.
     pub(super) fn read(json: Option<Json<'a>>) -> Self {
         let mut all = Self::default();
         let Some(json) = json else { return all };
@@ -63,29 +63,29 @@ impl<'a> Attributes<'a> {
         self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value)
     }
 
-    /// The first of these keys that is there and not empty.
+    /// Returns the value of the first of these keys that is present, or `None` if that value is empty.
     pub(super) fn first(&self, keys: &[&str]) -> Option<&Attribute<'a>> {
         keys.iter().find_map(|key| self.get(key)).filter(|value| !value.text().is_empty())
     }
 
-    /// The same, as a text.
+    /// Returns the value of [`Self::first`] as text.
     pub(super) fn text(&self, keys: &[&str]) -> Option<Cow<'a, str>> {
         self.first(keys).map(|value| match value {
             Attribute::Text(text) | Attribute::Json(text) => text.clone(),
         })
     }
 
-    /// The same, as a count.
+    /// Returns the first value of these keys that is a count.
     pub(super) fn count(&self, keys: &[&str]) -> Option<u64> {
         keys.iter().find_map(|key| Json::new(self.get(key)?.text(), true).count())
     }
 
-    /// The same, as a number.
+    /// Returns the first value of these keys that is a number.
     pub(super) fn number(&self, keys: &[&str]) -> Option<f64> {
         keys.iter().find_map(|key| Json::new(self.get(key)?.text(), true).number())
     }
 
-    /// All of them as one object; texts that are JSON themselves are taken as such.
+    /// Returns all attributes as one object; texts that contain JSON are embedded as JSON.
     pub(super) fn to_json(&self) -> String {
         let entries = self.0.iter().map(|(key, value)| {
             let text = value.text();
@@ -105,12 +105,12 @@ impl Attribute<'_> {
     }
 }
 
-/// A typed value of OTLP.
+/// Reads a typed OTLP value.
 pub(super) fn otlp_value(value: Json<'_>) -> Option<Attribute<'_>> {
     let (kind, inner) = value.entries().next()?;
     match kind {
         "stringValue" | "string_value" => inner.text().map(Attribute::Text),
-        // 64-bit numbers are strings there.
+        // OTLP encodes 64-bit numbers as strings.
         "intValue" | "int_value" => inner.name().map(Attribute::Json),
         "doubleValue" | "double_value" | "boolValue" | "bool_value" => {
             inner.text_or_json().map(Attribute::Json)
@@ -119,7 +119,7 @@ pub(super) fn otlp_value(value: Json<'_>) -> Option<Attribute<'_>> {
     }
 }
 
-/// A typed value of OTLP as plain JSON.
+/// Converts a typed OTLP value to plain JSON.
 fn plain_json(value: Json<'_>, depth: usize) -> String {
     let Some((kind, inner)) = value.entries().next().filter(|_| depth > 0) else {
         return "null".to_owned();

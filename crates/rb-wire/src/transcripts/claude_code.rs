@@ -1,13 +1,13 @@
-//! Claude Code: the session files it keeps for each project.
+//! Importer of Claude Code session files.
 //!
-//! **Shape.** One record a line: `{"type": "user" | "assistant" | …, "sessionId", "uuid", "parentUuid",
-//! "isSidechain", "timestamp", "message": {…}}`. The message is one of Anthropic's; an answer of the model is
-//! spread over several lines with the same `message.id`. Other types of line are passed over.
+//! **Shape.** One record per line: `{"type": "user" | "assistant" | …, "sessionId", "uuid", "parentUuid",
+//! "isSidechain", "timestamp", "message": {…}}`. The message is in Anthropic's format; a model response is split
+//! over several lines with the same `message.id`. Other types of line are skipped.
 //!
-//! **Sub-agents** are runs of their own. They stand in the same file with `isSidechain`, or in files of their
-//! own where every line has an `agentId`. Their parent is the session.
+//! **Sub-agents** become separate runs. They are in the same file with `isSidechain`, or in separate files in which
+//! every line has an `agentId`. Their parent is the session.
 //!
-//! **Not said by a person** are the lines with `isMeta`, summaries after compaction, and the echo of commands.
+//! **Not user input:** lines with `isMeta`, summaries after compaction, and the echo of commands.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ fn parse(input: &[u8]) -> Imported<'_> {
     import(input, read)
 }
 
-/// One conversation of a file: the session itself or one of its sub-agents.
+/// Conversation of a file: the session itself or one of its sub-agents.
 #[derive(Default)]
 struct Thread<'a> {
     run: Run<'a>,
@@ -47,7 +47,7 @@ struct Thread<'a> {
 fn read(context: &mut ImportContext<'_>) {
     let mut threads: Vec<Thread<'_>> = Vec::new();
     let mut by_name: BTreeMap<Cow<'_, str>, usize> = BTreeMap::new();
-    // A line belongs to the sub-agent of the line that it follows.
+    // A line belongs to the same sub-agent as its parent line.
     let mut by_line: BTreeMap<Cow<'_, str>, usize> = BTreeMap::new();
     let mut first = None;
     let mut events = Vec::new();
@@ -117,7 +117,7 @@ fn new_thread<'a>(name: Cow<'a, str>, session: Option<Cow<'a, str>>, is_side: bo
     Thread { run, builder: StepBuilder::default() }
 }
 
-/// Reads a message; also used for the stream of the same messages.
+/// Reads a message; also used for the JSON stream, which contains the same messages.
 pub(super) fn said<'a>(
     message: Json<'a>,
     is_model: bool,
@@ -133,7 +133,7 @@ pub(super) fn said<'a>(
     }
 }
 
-/// Lines that the program wrote itself.
+/// Returns `true` for lines that Claude Code generates itself.
 fn is_machine(line: Json<'_>, message: Json<'_>) -> bool {
     let [meta, summary, api_error, model, content] = [
         line.get("isMeta"),
@@ -149,7 +149,7 @@ fn is_machine(line: Json<'_>, message: Json<'_>) -> bool {
         || content.and_then(Json::text).is_some_and(|text| is_echo(&text))
 }
 
-/// Text that the program put into a person's mouth.
+/// Returns `true` for user messages that Claude Code generates.
 fn is_echo(text: &str) -> bool {
     const MARKS: [&str; 5] = [
         "<command-name>",

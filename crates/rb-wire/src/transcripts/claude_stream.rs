@@ -1,11 +1,10 @@
-//! Claude Code's `--output-format stream-json`: what it says while it works, one record a line.
+//! Importer of `claude --output-format stream-json`: one record per line, written during the run.
 //!
 //! **Shape.** `{"type": "system", "subtype": "init", "session_id", "model", …}`, then `assistant` and `user`
-//! records with a message of Anthropic's, at the end `{"type": "result", "subtype", "is_error",
-//! "total_cost_usd", "usage", …}`. Pieces of messages (`stream_event`) are passed over; the whole follows.
+//! records with a message in Anthropic's format, and finally `{"type": "result", "subtype", "is_error",
+//! "total_cost_usd", "usage", …}`. Partial messages (`stream_event`) are skipped; the complete message follows.
 //!
-//! **Sub-agents** are runs of their own: their records name the call that started them in
-//! `parent_tool_use_id`.
+//! **Sub-agents** become separate runs: their records refer to the call that started them in `parent_tool_use_id`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -39,7 +38,7 @@ fn parse(input: &[u8]) -> Imported<'_> {
 }
 
 fn read<'a>(context: &mut ImportContext<'a>) {
-    // The session, then its sub-agents by the call that started them; a stream may hold several sessions.
+    // The session, then its sub-agents by the id of their call; a stream may contain several sessions.
     let mut threads: Vec<(Run<'a>, StepBuilder<'a>)> = Vec::new();
     let mut numbers: BTreeMap<(Cow<'a, str>, Cow<'a, str>), usize> = BTreeMap::new();
     let mut events = Vec::new();
@@ -88,7 +87,8 @@ fn new_run<'a>(session: Cow<'a, str>, call: &str) -> Run<'a> {
     }
 }
 
-/// That the program ended well does not say that the task was done.
+/// Reads the final record. A successful exit does not imply that the task was completed, so only a failure sets the
+/// outcome.
 fn ended<'a>(run: &mut Run<'a>, record: Json<'a>) {
     let [subtype, is_error, cost, old_cost, used] =
         record.fields(["subtype", "is_error", "total_cost_usd", "total_cost", "usage"]);

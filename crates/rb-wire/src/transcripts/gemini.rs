@@ -1,9 +1,9 @@
-//! Gemini CLI: the chats it keeps for each project.
+//! Importer of Gemini CLI chat files.
 //!
-//! **Shape.** One object, `{"sessionId", "projectHash", "startTime", "lastUpdated", "messages": [{"type":
-//! "user" | "gemini", "content", "timestamp", "thoughts": [{"subject", "description"}], "tokens", "model",
-//! "toolCalls": [{"id", "name", "args", "result", "status"}]}]}`. Or the same as lines: the object without
-//! messages, then a message a line.
+//! **Shape.** One object, `{"sessionId", "projectHash", "startTime", "lastUpdated", "messages": [{"type": "user" |
+//! "gemini", "content", "timestamp", "thoughts": [{"subject", "description"}], "tokens", "model", "toolCalls":
+//! [{"id", "name", "args", "result", "status"}]}]}`. Or the same as lines: the object without messages, then one
+//! message per line.
 
 use std::borrow::Cow;
 
@@ -40,7 +40,7 @@ fn read<'a>(context: &mut ImportContext<'a>) {
                 session_id: Some(id),
                 agent: Some("gemini-cli".into()),
                 started_ms: started.and_then(time_ms),
-                // The lines of a chat follow its heading, which is written first.
+                // In the line format, the header is written first, so its time is not the end of the run.
                 ended_ms: updated.filter(|_| messages.is_some()).and_then(time_ms),
                 ..Run::default()
             };
@@ -86,12 +86,12 @@ fn said<'a>(message: Json<'a>, builder: &mut StepBuilder<'a>) {
             calls().for_each(|call| builder.take(Event::Calls(messages::tool_call(call))));
             calls().filter_map(answered).for_each(|answer| builder.take(Event::Answers(answer)));
         }
-        // Notes of the program itself.
+        // Messages of the CLI itself.
         Some(_) | None => {}
     }
 }
 
-/// What came back from a call; `None` while it is still going on.
+/// Returns the result of a call; `None` while the call is in progress.
 fn answered(call: Json<'_>) -> Option<Answer<'_>> {
     let [id, name, result, status, display] =
         call.fields(["id", "name", "result", "status", "resultDisplay"]);

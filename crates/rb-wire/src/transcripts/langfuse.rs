@@ -1,4 +1,4 @@
-//! Langfuse: exported traces with their observations.
+//! Importer of Langfuse exports: traces with their observations.
 //!
 //! **Shape.** `{"trace": {…}, "observations": [{"id", "traceId", "parentObservationId", "type": "GENERATION" |
 //! "TOOL" | "AGENT" | "SPAN" | …, "input", "output", "model", "usageDetails", "totalCost", "startTime", …}]}`; a trace
@@ -74,7 +74,7 @@ fn read(context: &mut ImportContext<'_>) {
         let trace = trace.filter(|trace| trace.is_object()).unwrap_or(*record);
         traces.extend(trace.get("id").and_then(Json::name).map(|id| (id, trace)));
         let session = trace.get("sessionId").and_then(Json::some_text);
-        // The trace repeats its observations, without what they hold.
+        // The trace repeats its observations without their content.
         let listed = observations.or_else(|| trace.get("observations"));
         let whole = listed.into_iter().flat_map(Json::items).filter(|it| it.is_whole());
         all.extend(whole.map(|it| observation(it, session.clone())));
@@ -148,14 +148,14 @@ fn observation<'a>(json: Json<'a>, session: Option<Cow<'a, str>>) -> Span<'a> {
     span
 }
 
-/// Libraries say what they do in the name.
+/// Removes the prefix that some libraries put before the tool name.
 fn bare_name(name: Cow<'_, str>) -> Cow<'_, str> {
     let bare =
         ["running tool: ", "execute_tool "].iter().find_map(|prefix| name.strip_prefix(prefix));
     bare.map(|bare| Cow::Owned(bare.to_owned())).unwrap_or(name)
 }
 
-/// What the attributes that came over OpenTelemetry say.
+/// Values of the OpenTelemetry attributes of an observation.
 #[derive(Default)]
 struct Facts<'a> {
     agent: Option<Cow<'a, str>>,
@@ -192,7 +192,7 @@ fn conversation(json: Json<'_>, plain: Plain) -> Vec<Event<'_>> {
     events
 }
 
-/// What a tool was given; some libraries wrap it.
+/// Returns the tool input without the wrapper that some libraries add.
 fn given(json: Json<'_>) -> RunInput<'_> {
     match json.get("input").filter(|_| json.entries().count() == 1) {
         Some(inner) => messages::input(inner),
@@ -200,7 +200,7 @@ fn given(json: Json<'_>) -> RunInput<'_> {
     }
 }
 
-/// What a tool gave back, which may be a text in JSON in a text.
+/// Returns the tool output, which may be JSON in a string with the text inside.
 fn came_back(json: Json<'_>) -> Cow<'_, str> {
     let Some(text) = json.text() else { return flat(json) };
     let inner = Json::first(&text).filter(|inner| inner.is_object() || inner.is_string());

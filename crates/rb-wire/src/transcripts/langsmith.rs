@@ -1,4 +1,4 @@
-//! LangSmith: exported runs, which LangChain and LangGraph record.
+//! Importer of LangSmith exports, recorded by LangChain and LangGraph.
 //!
 //! **Shape.** Lines or a list of `{"id", "trace_id", "parent_run_id", "run_type": "llm" | "tool" | "chain" | …,
 //! "name", "inputs", "outputs", "error", "start_time", "extra"}`, or what the client sends: `{"post": […],
@@ -64,7 +64,7 @@ fn read(context: &mut ImportContext<'_>) {
     spans::runs(all, records.first().copied(), context);
 }
 
-/// Adds what a record of a run says to what is known of it.
+/// Adds the fields of a record to a span.
 fn fill<'a>(json: Json<'a>, span: &mut Span<'a>) {
     let [trace, parent, kind, name, inputs, outputs, error, start, end, extra] = json.fields([
         "trace_id",
@@ -112,7 +112,7 @@ fn fill<'a>(json: Json<'a>, span: &mut Span<'a>) {
             if let Some(given) = input.or(given).or(inputs) {
                 span.input = messages::input(given);
             }
-            // `{"input": …}` is only a wrapping where nothing else is in it.
+            // `{"input": …}` is a wrapper only if it is the single entry.
             if let Some(all) = inputs.filter(|inputs| inputs.entries().count() > 1) {
                 span.input = RunInput::Structured(Cow::Borrowed(all.raw()));
             }
@@ -136,7 +136,7 @@ fn fill<'a>(json: Json<'a>, span: &mut Span<'a>) {
     }
 }
 
-/// A result is a text, or a message that holds one.
+/// Returns the result: a text, or a message that contains one.
 fn result(json: Json<'_>) -> Cow<'_, str> {
     let held = json.get("content").or_else(|| json.at(&["kwargs", "content"]));
     flat(held.unwrap_or(json))

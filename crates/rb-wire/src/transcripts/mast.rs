@@ -1,11 +1,11 @@
-//! MAST: traces of systems of several agents, marked with how they failed.
+//! Importer of MAST: traces of multi-agent systems with annotated failure modes.
 //!
 //! **Shape.** A list of `{"mas_name", "llm_name", "benchmark_name", "trace_id", "trace": {"key", "index",
-//! "trajectory"}, "mast_annotation": {"1.1": 0, …}}`; the set labelled by people has `annotations` and may have
-//! the trace as a plain text.
+//! "trajectory"}, "mast_annotation": {"1.1": 0, …}}`; the human-labelled set has `annotations` and may contain the
+//! trace as plain text.
 //!
-//! **The trajectory** is a log as each system writes it. Messages that stand in it as Python's dictionaries
-//! are taken apart; otherwise a step begins at each line that names who speaks, or the whole is one step.
+//! **The trajectory** is a log in the format of its system. Messages in Python dictionary notation are parsed;
+//! otherwise each line that names a speaker begins a step, or the whole log is one step.
 
 use std::borrow::Cow;
 
@@ -55,7 +55,8 @@ fn read(context: &mut ImportContext<'_>) {
     }
 }
 
-/// Any mark is a failure. None is not yet a success: the marks do not say that the task was done.
+/// Any annotated failure mode is a failure. An absence of them is not a success, because annotations do not cover
+/// task completion.
 fn failed(marks: Json<'_>) -> Option<Cow<'static, str>> {
     let is_marked = marks.entries().any(|(_, mark)| mark.raw() == "1" || mark.raw() == "true");
     is_marked.then_some("failure".into())
@@ -70,7 +71,7 @@ fn steps(log: &str) -> Vec<RunStep<'static>> {
     said.into_iter().filter(|said| !said.text.trim().is_empty()).map(step).collect()
 }
 
-/// Cuts a log where a line names who speaks: `**Name**`, `Name:`, `[Name]` or `--- Name ---` at its beginning.
+/// Splits a log at lines that name a speaker: `**Name**`, `Name:`, `[Name]` or `--- Name ---` at the start.
 fn by_speaker(log: &str) -> Vec<Said> {
     let mut all: Vec<Said> = Vec::new();
     for line in log.lines() {

@@ -1,10 +1,10 @@
-//! mini-swe-agent: trajectories, both the ones in plain text and the ones with tool calls.
+//! Importer of mini-swe-agent trajectories, in plain text or with tool calls.
 //!
-//! **Shape.** One object, `{"info": {"exit_status", "model_stats", "config"}, "messages": […],
-//! "trajectory_format", "instance_id"}`. In the older form the model writes its command between fences and the
-//! next message of the user is what came back; in the newer one both are OpenAI's tool calls.
+//! **Shape.** One object, `{"info": {"exit_status", "model_stats", "config"}, "messages": […], "trajectory_format",
+//! "instance_id"}`. In the older form the model writes its command in a code fence and the next user message is the
+//! output; the newer form uses OpenAI's tool calls.
 //!
-//! **Results** begin with `<returncode>`; one that is not 0 is an error.
+//! **Results** begin with `<returncode>`; a non-zero value is an error.
 
 use std::borrow::Cow;
 
@@ -79,7 +79,7 @@ fn said<'a>(message: Json<'a>, has_begun: &mut bool, builder: &mut StepBuilder<'
             if tool_calls.is_some_and(|calls| calls.items().next().is_some()) {
                 let mut events = Vec::new();
                 messages::message(message, &mut events);
-                // The turn has begun above, with what `extra` knows about it.
+                // The turn is already open, with the metadata of `extra`.
                 builder
                     .take_all(events.into_iter().filter(|event| !matches!(event, Event::Begin(_))));
             } else {
@@ -95,12 +95,12 @@ fn said<'a>(message: Json<'a>, has_begun: &mut bool, builder: &mut StepBuilder<'
                 builder.remark(answer.text);
             }
         }
-        // The system's rules, and `exit`, which repeats the submission.
+        // System prompts, and `exit`, which repeats the submission.
         _ => {}
     }
 }
 
-/// A turn in plain text: the command stands between fences.
+/// Reads a turn in plain text, with the command in a code fence.
 fn typed<'a>(text: Cow<'a, str>, builder: &mut StepBuilder<'a>) {
     let is_command = |found: &Fenced<'_>| COMMAND_FENCES.contains(&found.language);
     let found = all_fenced(&text).find(is_command);

@@ -1,16 +1,16 @@
-//! Our own format: one run a line.
+//! ReasonBlocks format: one run per line.
 //!
 //! **Shape.** `{"run_id", "task", "agent", "model", "outcome", "labels": {…}, "steps": [{"thought", "action",
-//! "action_input", "observation", "is_error"}, …]}`. Only `steps` must be there; other keys are passed over. The
-//! rest of what a [`Run`] and a [`RunStep`] know goes by the names of their fields.
+//! "action_input", "observation", "is_error"}, …]}`. Only `steps` is required; unknown keys are skipped. The other
+//! fields of [`Run`] and [`RunStep`] use their Rust names as keys.
 //!
-//! **Reading a step** follows the Python reference: the tool is `action`, or the first of `tool_calls`; texts
-//! of another type are empty; `is_error` (or `observation_is_error`) is true where Python would say so.
-//! An `action_input` that is not a string keeps its JSON. The last of several equal keys wins.
+//! **Steps** are read as in the Python reference: the tool is `action`, or the first of `tool_calls`; texts of
+//! another type are empty; `is_error` (or `observation_is_error`) is true if it is truthy in Python. An
+//! `action_input` that is not a string remains JSON. The last of several equal keys wins.
 //!
-//! **Cut off.** A line that ends in the middle gives the steps that are whole.
+//! **Truncation.** A truncated line yields its complete steps.
 //!
-//! **Mended.** Bytes that are not UTF-8 and halves of surrogate pairs become U+FFFD; `NaN` becomes null.
+//! **Repairs.** Invalid UTF-8 and lone surrogates become U+FFFD; `NaN` becomes null.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -24,7 +24,7 @@ use super::sniff::FilePreview;
 use super::{Diagnostic, DiagnosticKind, Imported, Importer, Unit, json};
 use crate::model::{RecordedUsage, Run, RunStep};
 
-/// A step of a run.
+/// Reader of a step.
 mod step;
 
 pub(super) const IMPORTER: Importer = Importer {
@@ -51,7 +51,7 @@ fn parse(input: &[u8]) -> Imported<'_> {
     found
 }
 
-/// Reads one line. A blank line is no run and no trouble.
+/// Reads one line. A blank line yields neither a run nor a diagnostic.
 pub fn parse_line(line: &[u8]) -> (Option<Run<'_>>, Vec<DiagnosticKind>) {
     let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii();
     if line.is_empty() {
@@ -108,7 +108,7 @@ fn parse_text(line: &str) -> (Option<Run<'_>>, Vec<DiagnosticKind>) {
     (None, vec![kind])
 }
 
-/// A run that is cut off among its steps, ended behind the last step that is whole.
+/// Closes a run that is truncated inside its steps, after the last complete step.
 fn closed(line: &str) -> Option<String> {
     let steps = Json::new(line, false).get("steps").filter(|steps| steps.is_list())?;
     let whole = steps.items().take_while(|step| step.is_whole()).last();
@@ -121,7 +121,7 @@ fn closed(line: &str) -> Option<String> {
 
 fn not_json(error: &serde_json::Error) -> DiagnosticKind {
     let message = error.to_string();
-    // The parser counts lines too; here there is only one.
+    // The parser reports line and column; the input is always a single line.
     let detail = message.rsplit_once(" at line ").map_or(message.as_str(), |(detail, _)| detail);
     DiagnosticKind::NotJson { detail: detail.to_owned(), column: error.column() }
 }
@@ -133,7 +133,7 @@ fn read(line: &str) -> serde_json::Result<RunFields<'_>> {
     Ok(fields)
 }
 
-/// A run's fields as they stand in the line.
+/// Raw fields of a run.
 #[derive(Default)]
 struct RunFields<'a> {
     run_id: Option<&'a RawValue>,
@@ -146,7 +146,7 @@ struct RunFields<'a> {
     steps: Steps<'a>,
 }
 
-/// The fields that few runs have.
+/// Rare fields of a run.
 #[derive(Default)]
 struct RunMore<'a> {
     session_id: Option<&'a RawValue>,
@@ -234,7 +234,7 @@ fn usage(value: &RawValue) -> RecordedUsage {
     RecordedUsage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens }
 }
 
-/// A key, compared as bytes: one that is not valid Unicode is a key we do not know.
+/// Key, compared as bytes: a key that is not valid Unicode counts as unknown.
 struct Key<'k>(&'k [&'static str]);
 
 impl<'de> DeserializeSeed<'de> for Key<'_> {
@@ -335,7 +335,7 @@ impl<'de> Visitor<'de> for StepsSeed {
                 }
                 not_objects += 1;
             }
-            // An empty step keeps the numbers of the others.
+            // An empty step preserves the numbers of the others.
             steps.push(step.unwrap_or_default());
         }
         Ok(Steps::List { steps, not_objects, first_not_object, repaired })

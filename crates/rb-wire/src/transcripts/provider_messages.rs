@@ -1,8 +1,8 @@
-//! Bare conversations: messages as they go to and come from a provider, with little around them.
+//! Importer of bare conversations: messages in the format of a provider's API, with few other fields.
 //!
-//! **Shape.** A list of messages; an object that holds one under `messages` or `input`, perhaps with the answer
-//! under `response`, `output` or `choices`; a list or lines of either; or a message a line. The rows differ in
-//! how they are recognised, not in how they are read: files mix the dialects.
+//! **Shape.** A list of messages; an object with a list under `messages` or `input`, optionally with the response
+//! under `response`, `output` or `choices`; a list or lines of either; or one message per line. The importers
+//! differ only in detection, not in parsing, because files mix the dialects.
 
 use super::documents::{ImportContext, import};
 use super::find_messages::{self, Plain};
@@ -61,7 +61,7 @@ fn is_line_each(preview: &FilePreview<'_>) -> bool {
     !preview.is_list() && preview.any(is_bare)
 }
 
-/// Whether a record is such a message or holds one.
+/// Returns `true` if a record is such a message or contains one.
 fn any_message(record: &Record<'_>, is_it: fn(Json<'_>) -> bool) -> bool {
     let lists = ["messages", "input", "output", "items", "conversation", "contents"];
     let held = lists.iter().filter_map(|key| record.get(key));
@@ -132,12 +132,12 @@ fn read(context: &mut ImportContext<'_>) {
     }
 }
 
-/// Whether a value is a message or an item, rather than something that holds some.
+/// Returns `true` if a value is a message or an item, instead of a container.
 fn is_one(json: Json<'_>) -> bool {
     is_message(json) || is_responses(json)
 }
 
-/// A list of messages.
+/// Reads a list of messages.
 fn conversation<'a>(list: Json<'a>, context: &mut ImportContext<'a>) {
     let mut builder = StepBuilder::default();
     list.items().for_each(|message| said(message, &mut builder));
@@ -153,7 +153,7 @@ fn said<'a>(message: Json<'a>, builder: &mut StepBuilder<'a>) {
     builder.take_all(events);
 }
 
-/// A request, perhaps with its answer.
+/// Reads a request, with its response if present.
 fn request(document: Json<'_>) -> Run<'_> {
     let [request, body, response, id, model] =
         document.fields(["request", "body", "response", "id", "model"]);

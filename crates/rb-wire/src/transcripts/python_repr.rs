@@ -1,16 +1,16 @@
-//! Messages that Python printed: dictionaries behind each other, with its quotes and escapes.
+//! Reader of messages in Python notation: consecutive dictionaries with Python's quotes and escapes.
 //!
-//! Only what is needed to read `{'content': ['…'], 'role': '…', 'name': '…'}` is understood: strings, and the
-//! depth of brackets. Everything else is passed over.
+//! It supports only the syntax that `{'content': ['…'], 'role': '…', 'name': '…'}` needs: strings and the depth of
+//! brackets. Everything else is skipped.
 
-/// A message of somebody.
+/// Message with the name of its author.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Said {
     pub(super) name: Option<String>,
     pub(super) text: String,
 }
 
-/// The messages of a text; none where it is no such text.
+/// Reads the messages of a text; empty for other texts.
 pub(super) fn messages(text: &str) -> Vec<Said> {
     let mut all = Vec::new();
     if !text.trim_start().starts_with(['{', '[']) {
@@ -23,7 +23,7 @@ pub(super) fn messages(text: &str) -> Vec<Said> {
             b'{' => message.open(),
             b'}' => all.extend(message.close()),
             b'\'' | b'"' => {
-                // A string that is not closed is the end of what can be read.
+                // An unclosed string ends the input.
                 let Some(string) = reader.string() else { break };
                 message.string(string, reader.is_key());
                 continue;
@@ -35,7 +35,7 @@ pub(super) fn messages(text: &str) -> Vec<Said> {
     all
 }
 
-/// A message that is being read.
+/// State of one message during parsing.
 #[derive(Default)]
 struct Message {
     depth: usize,
@@ -84,12 +84,12 @@ impl Reader<'_> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Whether a colon follows.
+    /// Returns `true` if a colon follows.
     fn is_key(&self) -> bool {
         self.text[self.at..].trim_start().starts_with(':')
     }
 
-    /// The string that begins here; `None` where it does not end.
+    /// Reads the string at the current position; `None` if it is unclosed.
     fn string(&mut self) -> Option<String> {
         let mut chars = self.text[self.at..].char_indices();
         let (_, quote) = chars.next()?;

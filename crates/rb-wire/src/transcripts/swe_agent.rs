@@ -1,11 +1,11 @@
-//! SWE-agent: `.traj` files of version 0 and 1.
+//! Importer of SWE-agent `.traj` files, version 0 and 1.
 //!
-//! **Shape.** One object, `{"trajectory": [{"thought", "action", "observation", "response", …}], "history",
-//! "info": {"exit_status", "model_stats"}, "replay_config"}`. The action is a line as the agent typed it. Where
-//! it begins with a command of SWE-agent's own that is the tool; everything else is a line for the shell.
+//! **Shape.** One object, `{"trajectory": [{"thought", "action", "observation", "response", …}], "history", "info":
+//! {"exit_status", "model_stats"}, "replay_config"}`. The action is a command line. If it begins with a command of
+//! SWE-agent, that is the tool; everything else is a shell command.
 //!
-//! **Task, model and name** are known from version 1 on, in `replay_config`, which later versions keep as
-//! JSON in a string. Version 0 has the task in the first message of the history that is no demonstration.
+//! **Task, model and name** are in `replay_config` from version 1 on, in later versions as JSON in a string. In
+//! version 0, the task is the first message of the history that is not a demonstration.
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ pub(super) const IMPORTER: Importer = Importer {
     parse,
 };
 
-/// The commands that SWE-agent brings along; their argument is what follows.
+/// Commands of SWE-agent; the rest of the line is their argument.
 const COMMANDS: [&str; 21] = [
     "append",
     "create",
@@ -98,7 +98,7 @@ fn step(step: Json<'_>) -> RunStep<'_> {
     }
 }
 
-/// What the agent typed, as a tool and its argument.
+/// Splits a command line into tool and argument.
 fn typed(line: Cow<'_, str>) -> (Cow<'_, str>, RunInput<'_>) {
     if line.trim().is_empty() {
         return (Cow::default(), RunInput::None);
@@ -120,7 +120,7 @@ fn configured<'a>(run: &mut Run<'a>, config: Option<Json<'a>>) {
     let Some(config) = config else { return };
     let find = |path: &[&str]| {
         let found = config.at(path).and_then(Json::some_text);
-        // What was read from a text inside the text does not outlive it.
+        // A value from JSON in a string must be owned, because the decoded string is local.
         found.map(|found| if is_text { owned(found) } else { Cow::Owned(found.into_owned()) })
     };
     run.run_id = find(&["problem_statement", "id"]);

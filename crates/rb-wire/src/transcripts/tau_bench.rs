@@ -1,8 +1,8 @@
-//! tau-bench and tau2-bench: an agent between a customer and a database.
+//! Importer of tau-bench and tau2-bench: conversations of an agent with a customer and a database.
 //!
-//! **tau-bench** keeps a list of runs, `{"task_id", "trial", "reward", "info": {"task"}, "traj": […]}`, whose
-//! messages are OpenAI's. **tau2-bench** keeps one object, `{"info", "tasks", "simulations": [{"id", "task_id",
-//! "messages", "reward_info", "agent_cost", …}]}`; there the customer has tools too, which are passed over.
+//! **tau-bench** writes a list of runs, `{"task_id", "trial", "reward", "info": {"task"}, "traj": […]}`, with
+//! messages in OpenAI's format. **tau2-bench** writes one object, `{"info", "tasks", "simulations": [{"id",
+//! "task_id", "messages", "reward_info", "agent_cost", …}]}`; its customers also have tools, which are skipped.
 //!
 //! **Outcome.** A reward of 1 is a success, anything less a failure.
 
@@ -50,7 +50,7 @@ fn outcome(reward: Option<Json<'_>>) -> Option<Cow<'static, str>> {
     Some(if is_success { "success" } else { "failure" }.into())
 }
 
-/// The name of a task and the number of the attempt.
+/// Returns the task name with the number of the trial.
 fn run_id<'a>(task_id: Option<Json<'a>>, trial: Option<Json<'a>>) -> Option<Cow<'a, str>> {
     let task = task_id.and_then(Json::name)?;
     match trial.and_then(Json::name) {

@@ -1,4 +1,4 @@
-//! Times in transcripts, as milliseconds since 1970 in UTC.
+//! Parser of timestamps, in milliseconds since 1970 in UTC.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -33,7 +33,7 @@ fn from_number(number: f64) -> Option<u64> {
 
 fn from_text(text: &str) -> Option<u64> {
     let text = text.trim();
-    // A date alone is no time.
+    // A date without a time is ignored.
     let ms = match text.parse::<Timestamp>() {
         Ok(time) => time.as_millisecond(),
         Err(_) if text.len() > "2025-10-24".len() => {

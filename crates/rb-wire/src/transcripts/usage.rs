@@ -1,12 +1,12 @@
-//! Tokens, under all the names they go by.
+//! Reader of token counts with any of the known field names.
 
 use super::lazy_json::Json;
 use crate::model::RecordedUsage;
 
-/// What an object of counts says.
+/// Reads an object of token counts.
 pub(super) fn tokens(json: Json<'_>) -> RecordedUsage {
     let mut usage = RecordedUsage::default();
-    // Anthropic counts cached tokens apart; everybody else counts them among the others.
+    // Anthropic reports cached tokens separately; other providers include them in the input tokens.
     let (mut apart, mut is_apart, mut thoughts) = (0, false, None);
     for (key, value) in json.entries() {
         let first = |keys: &[&str]| keys.iter().find_map(|key| value.get(key)?.count());
@@ -18,7 +18,7 @@ pub(super) fn tokens(json: Json<'_>) -> RecordedUsage {
             "prompt_tokens" | "prompt_token_count" | "input" | "promptTokens" => {
                 usage.input_tokens = value.count();
             }
-            // Only Gemini CLI counts them apart.
+            // Gemini CLI alone reports reasoning tokens separately.
             "thoughts" => thoughts = value.count(),
             "output_tokens"
             | "completion_tokens"

@@ -1,4 +1,4 @@
-//! One step of a run, read as the Python reference reads it.
+//! Reader of one step, compatible with the Python reference.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use super::super::json;
 use super::{Key, count, number, usage};
 use crate::model::{RunInput, RunStep};
 
-/// One step; `None` where it is not an object.
+/// Deserialises one step; `None` if it is not an object.
 pub(super) struct StepSeed<'m> {
     pub(super) repaired: &'m mut bool,
 }
@@ -98,7 +98,7 @@ impl<'de> Visitor<'de> for StepSeed<'_> {
     }
 }
 
-/// A step's fields as they stand in the line.
+/// Raw fields of a step.
 #[derive(Default)]
 struct StepFields<'a> {
     user_input: Option<&'a RawValue>,

@@ -1,4 +1,4 @@
-//! Every kind of line that is right, odd or wrong.
+//! Tests of valid, unusual and invalid lines.
 
 use proptest::prelude::*;
 use rb_engine::step::{Input, Step};
@@ -6,7 +6,7 @@ use rb_engine::step::{Input, Step};
 use super::*;
 use crate::model::RunInput;
 
-/// What a line comes to, on a few lines for a snapshot.
+/// Formats the result of a line for a snapshot.
 fn told(line: &[u8]) -> String {
     use std::fmt::Write as _;
     let (run, kinds) = parse_line(line);
@@ -158,7 +158,7 @@ fn the_format_is_recognised_by_its_steps() {
     }
 }
 
-/// Texts and JSON that a transcript may hold.
+/// Generates steps whose fields have values of any JSON type.
 fn a_step() -> impl Strategy<Value = serde_json::Value> {
     let value = prop_oneof![
         any::<String>().prop_map(serde_json::Value::from),
@@ -181,7 +181,7 @@ proptest! {
         let _ = super::super::sniff(&line);
     }
 
-    /// Nearly right lines: a good one with some bytes changed.
+    /// Damages a valid line by changing some bytes.
     #[test]
     fn no_damage_breaks_it(step in a_step(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6)) {
         let mut line = serde_json::json!({ "run_id": "r", "steps": [step] }).to_string().into_bytes();
@@ -192,7 +192,7 @@ proptest! {
         let _ = parse(&line);
     }
 
-    /// What was written is read back, whichever way it was escaped.
+    /// Checks that a serialised run is read back, in any escaping.
     #[test]
     fn what_is_written_is_read(step in a_step(), run_id in "\\PC+") {
         let line = serde_json::json!({ "run_id": run_id, "steps": [step] }).to_string();
