@@ -91,7 +91,7 @@ pub struct ProviderError {
 #[derive(Debug, Default)]
 pub struct ResponseBuilder {
     pub(crate) response: Response,
-    /// The last text was reasoning; only used by dialects that stream both without a start of their own.
+    /// The last text was reasoning; used by dialects that stream text and reasoning without start events.
     is_reasoning: bool,
 }
 

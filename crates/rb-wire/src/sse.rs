@@ -18,7 +18,7 @@ const KEPT_CAPACITY: usize = 8 << 10;
 pub struct Event<'a> {
     /// Name; may be empty.
     pub name: &'a [u8],
-    /// What it says.
+    /// Payload.
     pub data: &'a [u8],
 }
 

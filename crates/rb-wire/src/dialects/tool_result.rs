@@ -101,7 +101,7 @@ pub(crate) fn reported(text: &str) -> Option<(String, bool)> {
     let code =
         ended.strip_prefix("Exit code: ").or(ended.strip_prefix("Process exited with code "));
     let failed = code.is_some_and(|code| code.trim() != "0");
-    // The exit status stands for an empty output.
+    // The exit status replaces an empty output.
     let said = if output.trim().is_empty() { ended } else { output };
     Some((said.to_owned(), failed))
 }

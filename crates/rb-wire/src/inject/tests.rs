@@ -1,4 +1,4 @@
-//! Where guidance goes, and that nothing else changes.
+//! Tests of the position of guidance; all other bytes remain unchanged.
 
 use super::*;
 use crate::dialects::{DIALECTS, Dialect, by_id};
@@ -29,7 +29,7 @@ fn is_subsequence(part: &[u8], whole: &[u8]) -> bool {
     part.iter().all(|byte| rest.any(|other| other == byte))
 }
 
-/// Where the fragment goes in the channel: the edited list of messages, or nothing.
+/// Checks the list of messages after an injection into the channel; `None` means no injection.
 #[track_caller]
 fn check(dialect: &str, channel: Channel, list: &str, expected: Option<&str>) {
     let field = by_id(dialect).expect("a dialect").messages_field();
@@ -225,7 +225,7 @@ fn a_fragment_never_parts_a_call_from_its_answer() {
 
 #[test]
 fn the_system_prompt_takes_a_block() {
-    // `BLOCK` stands for the block of the text.
+    // `BLOCK` is replaced by the block of the text.
     let cases = [
         (
             "anthropic",
@@ -330,7 +330,7 @@ fn the_model_changes_in_the_body_or_in_the_url() {
     assert_eq!(edits.apply(), expected.as_bytes());
 }
 
-/// What happens next in a conversation.
+/// Next turn of a generated conversation.
 #[derive(Debug, Clone)]
 enum Turn {
     Talk(String),

@@ -1,4 +1,4 @@
-//! Log records out: each is an event, by its name.
+//! Log records to send: each is an event with a name.
 
 use prost::Message as _;
 use serde_json::json;
@@ -10,37 +10,37 @@ use super::proto::{
 };
 use super::to_json;
 
-/// The number of `WARN` among the protocol's severities.
+/// Severity number of `WARN`.
 const WARN: i32 = 13;
 const NANOS_PER_MS: u64 = 1_000_000;
 
-/// A value of an attribute.
+/// Attribute value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// Words.
+    /// Text.
     Text(String),
-    /// A count.
+    /// Count.
     Int(i64),
-    /// A score.
+    /// Score.
     Double(f64),
-    /// Several counts.
+    /// List of counts.
     Ints(Vec<i64>),
 }
 
-/// Something that happened.
+/// Event to send as a log record.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Event {
-    /// What kind of thing.
+    /// Event name.
     pub name: &'static str,
-    /// When, in milliseconds since 1970.
+    /// Time in milliseconds since 1970.
     pub at_ms: u64,
-    /// In a sentence, for people.
+    /// One-sentence description for users.
     pub body: String,
-    /// Everything about it.
+    /// Attributes of the log record.
     pub attributes: Vec<(&'static str, Value)>,
 }
 
-/// An export of events, from a source with these attributes.
+/// Encodes an export of events; `source` contains the resource attributes.
 pub fn request(encoding: Encoding, source: &[(String, String)], events: &[Event]) -> Vec<u8> {
     let pair = |(key, value): &(String, String)| KeyValue {
         key: key.clone(),

@@ -1,13 +1,13 @@
-//! OpenTelemetry's protocol over HTTP: spans in, events out, in protobuf or in JSON.
+//! OTLP over HTTP, in protobuf and JSON: received spans and sent events.
 //!
-//! Spans that come in are brought into one form, the protocol's JSON, a text for each; the importer `otlp` makes runs of
-//! them. Events that go out are log records with a name.
+//! Received spans are converted to OTLP JSON, one text per span; the `otlp` importer converts them to runs. Sent
+//! events are log records with an event name.
 
-/// Log records out.
+/// Log records to send.
 mod events;
-/// The messages of the protocol, as far as they are needed.
+/// Required messages of the protocol.
 mod proto;
-/// From protobuf to the protocol's JSON.
+/// Conversion from protobuf to JSON.
 mod to_json;
 
 use std::borrow::Cow;
@@ -21,7 +21,7 @@ pub use events::{Event, Value, request as events_request};
 
 use self::proto::{ExportTraceServiceRequest, ExportTraceServiceResponse, PartialSuccess, Status};
 
-/// In which form a message is written.
+/// Encoding of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Encoding {
     /// As protocol buffers.
@@ -32,7 +32,7 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// The form that a content type names.
+    /// Returns the encoding of a content type.
     pub fn of_content_type(content_type: &str) -> Option<Self> {
         let name = content_type.split(';').next().unwrap_or_default().trim();
         [Self::Protobuf, Self::Json]
@@ -40,7 +40,7 @@ impl Encoding {
             .find(|encoding| name.eq_ignore_ascii_case(encoding.content_type()))
     }
 
-    /// The content type of this form.
+    /// Returns the content type of this encoding.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Protobuf => "application/x-protobuf",
@@ -49,27 +49,27 @@ impl Encoding {
     }
 }
 
-/// One span that came in.
+/// Received span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpanText {
-    /// The trace that it belongs to, as lower-case hexadecimal digits.
+    /// Trace id in lower-case hexadecimal digits.
     pub trace_id: String,
-    /// Its own id, in the same way.
+    /// Span id in lower-case hexadecimal digits.
     pub span_id: String,
-    /// The whole span in the protocol's JSON.
+    /// Span as OTLP JSON.
     pub json: String,
 }
 
-/// The spans of a request, and how many had no id to know them by.
+/// Spans of a request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct SpansIn {
-    /// In the order they came.
+    /// In the order of the request.
     pub spans: Vec<SpanText>,
-    /// Left out, as nothing says where they belong.
+    /// Number of spans that were skipped because of a missing or invalid trace id or span id.
     pub nameless: usize,
 }
 
-/// A request that cannot be read.
+/// Error for a request that cannot be parsed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("the body is no export of traces in {form}: {cause}")]
 pub struct Unreadable {
@@ -77,7 +77,7 @@ pub struct Unreadable {
     cause: String,
 }
 
-/// Reads an export of traces.
+/// Parses a trace export.
 pub fn spans(body: &[u8], encoding: Encoding) -> Result<SpansIn, Unreadable> {
     match encoding {
         Encoding::Protobuf => spans_of_protobuf(body),
@@ -85,7 +85,7 @@ pub fn spans(body: &[u8], encoding: Encoding) -> Result<SpansIn, Unreadable> {
     }
 }
 
-/// The spans of one trace as a document that the importer `otlp` reads.
+/// Returns the spans of one trace as a document for the `otlp` importer.
 pub fn document<'a>(spans: impl Iterator<Item = &'a str>) -> String {
     let mut text = String::from(r#"{"resourceSpans":[{"scopeSpans":[{"spans":["#);
     for (at, span) in spans.enumerate() {
@@ -98,7 +98,7 @@ pub fn document<'a>(spans: impl Iterator<Item = &'a str>) -> String {
     text
 }
 
-/// The answer to an export; `rejected` spans were not taken, for this reason.
+/// Returns the response to an export, with the number of rejected spans and the reason.
 pub fn reply(encoding: Encoding, rejected: usize, reason: &str) -> Vec<u8> {
     let rejected_spans = i64::try_from(rejected).unwrap_or(i64::MAX);
     let is_whole = rejected == 0 && reason.is_empty();
@@ -110,7 +110,7 @@ pub fn reply(encoding: Encoding, rejected: usize, reason: &str) -> Vec<u8> {
         }
         Encoding::Json if is_whole => b"{}".to_vec(),
         Encoding::Json => {
-            // 64-bit numbers are strings there.
+            // OTLP JSON encodes 64-bit numbers as strings.
             let said =
                 json!({ "rejectedSpans": rejected_spans.to_string(), "errorMessage": reason });
             json!({ "partialSuccess": said }).to_string().into_bytes()
@@ -118,11 +118,11 @@ pub fn reply(encoding: Encoding, rejected: usize, reason: &str) -> Vec<u8> {
     }
 }
 
-/// The answer to a request that is refused.
+/// Returns the response to a rejected request.
 pub fn refusal(encoding: Encoding, message: &str) -> Vec<u8> {
     match encoding {
         Encoding::Protobuf => Status { message: message.to_owned() }.encode_to_vec(),
-        // The second name is that of every other refusal here.
+        // The API uses `detail` in all other error responses.
         Encoding::Json => json!({ "message": message, "detail": message }).to_string().into_bytes(),
     }
 }
@@ -140,7 +140,7 @@ fn spans_of_protobuf(body: &[u8]) -> Result<SpansIn, Unreadable> {
     Ok(all)
 }
 
-/// What is needed of the JSON form; everything else stays as it came. Some write snake case.
+/// Required fields of the JSON encoding. Spans are kept as raw text. Some clients write snake case.
 #[derive(Deserialize)]
 struct JsonRequest<'a> {
     #[serde(borrow, default, rename = "resourceSpans", alias = "resource_spans")]
@@ -195,7 +195,7 @@ impl SpansIn {
     }
 }
 
-/// The protocol calls an id of zeros none.
+/// Returns `true` for a valid id; the protocol defines an all-zero id as invalid.
 fn is_id(id: &str, digits: usize) -> bool {
     id.len() == digits
         && id.bytes().all(|byte| byte.is_ascii_hexdigit())

@@ -1,5 +1,5 @@
-//! The messages of the protocol, as far as they are needed: hand-made, with the numbers of `opentelemetry-proto` 1.x.
-//! Fields that nobody here reads are left out; whoever decodes passes over them.
+//! Subset of the OTLP messages, written by hand with the field numbers of `opentelemetry-proto` 1.x. Unused fields
+//! are omitted; the decoder skips them.
 
 use prost::{Message, Oneof};
 
@@ -119,7 +119,7 @@ pub(super) struct PartialSuccess {
     pub(super) error_message: String,
 }
 
-/// `google.rpc.Status`, of which HTTP needs the words alone.
+/// `google.rpc.Status`; HTTP responses need only its message.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Status {
     #[prost(string, tag = "2")]

@@ -290,7 +290,7 @@ fn a_conversation_that_the_provider_keeps_goes_on_from_the_answer_we_saw() {
     );
 }
 
-/// The newest answer is referred to by the names of its parts; it may stand anywhere in the history.
+/// References the latest response by the ids of its items, at any position in the history.
 #[test]
 fn what_a_request_only_refers_to_is_taken_from_the_answer_we_saw() {
     let reply = |number: u32, has_call: bool| {
@@ -323,7 +323,7 @@ fn what_a_request_only_refers_to_is_taken_from_the_answer_we_saw() {
         [vec![task.clone()], turn(1), turn(2), vec![has_item_references("msg_3"), says.clone()]]
             .concat(),
     ];
-    // All that the model said comes first, and the beginning changes with every request.
+    // All items of the model come first, so the start of the history changes with every request.
     let gathered = [
         vec![task.clone()],
         vec![task.clone(), has_item_references("fc_1"), tells(1)],
@@ -527,7 +527,7 @@ fn a_step_is_given_once_whatever_the_client_rewrites() {
     "#);
 }
 
-/// A person's side changes at its end with every request, as where a note on the surroundings stands there.
+/// The last user message changes with every request, for example a note with the current time.
 #[test]
 fn what_is_done_again_is_a_step_again_though_the_end_is_rewritten() {
     let says = r#"{"role":"assistant","content":"I look again."}"#;

@@ -188,7 +188,7 @@ fn acted<'a>(
     }
 }
 
-/// Returns the tool argument without the fields that OpenHands adds.
+/// Returns the tool argument without the fields that the program adds.
 fn argument<'a>(action: &str, args: Json<'a>) -> RunInput<'a> {
     const NATIVE: [&str; 10] = [
         "thought",

@@ -1,4 +1,4 @@
-//! Files that are cut off, damaged or hostile: nothing panics, and what was whole before is still found.
+//! Truncated, damaged and hostile files: no importer panics, and data before the damage is preserved.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use rb_wire::transcripts::{IMPORTERS, Imported, sniff};
 
 use crate::fixtures::{FIXTURES, Fixture, importer};
 
-/// What a step did, without what came back.
+/// Thought, tool and input of a step, without its observation.
 type Deed = (String, String, String);
 
 fn deed(step: &RunStep<'_>) -> Deed {
@@ -19,10 +19,10 @@ fn deed(step: &RunStep<'_>) -> Deed {
     (step.thought.to_string(), step.tool.to_string(), input.to_owned())
 }
 
-/// How often each thing was done, and how often something came back.
+/// Counts the occurrences of each step, and those with an observation.
 fn deeds(runs: &[Run<'_>], may_be_open: bool) -> BTreeMap<Deed, (usize, usize)> {
     let mut all = BTreeMap::new();
-    // The last step of a run may be a turn of which only the reasoning is written yet.
+    // The last step of a run may be an unfinished turn with reasoning only.
     let is_open = |run: &Run<'_>, step: &RunStep<'_>| {
         step.tool.is_empty() && run.steps.last().is_some_and(|last| std::ptr::eq(last, step))
     };
@@ -35,7 +35,7 @@ fn deeds(runs: &[Run<'_>], may_be_open: bool) -> BTreeMap<Deed, (usize, usize)> 
     all
 }
 
-/// What was done is still done: a thought may gain a call, a call its argument, and nothing is lost.
+/// Checks that no step is lost when more input arrives; a thought may gain a call, and a call its argument.
 #[track_caller]
 fn check_growth(fixture: &Fixture, at: usize, before: &Imported<'_>, after: &Imported<'_>) {
     let later = deeds(&after.0, false);

@@ -34,7 +34,7 @@ fn one_byte_more_less_or_other_breaks_no_law() {
         for at in 0..bytes.len() {
             law(&bytes[..at]);
             law(&[&bytes[..at], &bytes[at + 1..]].concat());
-            // Which byte comes in is different at every place, and every byte comes in somewhere.
+            // The inserted byte depends on the position, and every byte is used.
             let telling = TELLING[at % TELLING.len()];
             law(&[&bytes[..at], &[telling], &bytes[at..]].concat());
             law(&[&bytes[..at], &[telling], &bytes[at + 1..]].concat());

@@ -1,19 +1,19 @@
-//! What holds for everything that comes from outside: transcripts, requests and answers, whole or damaged.
+//! Tests of all external input: transcripts, requests and responses, intact or damaged.
 
 #![expect(
     clippy::expect_used,
     reason = "all of this is tests, which clippy knows only of functions marked as such"
 )]
 
-/// Transcripts that are cut off, damaged or hostile.
+/// Truncated, damaged and hostile transcripts.
 mod damage;
-/// A miniature of every format.
+/// Small sample file of every format.
 mod fixtures;
-/// What holds for every request and every answer.
+/// Invariants of every request and response.
 mod laws;
-/// Requests and answers, damaged in every way that a few bytes can.
+/// Damaged requests and responses.
 mod live_damage;
 /// Imported runs as text for snapshots.
 mod render;
-/// Real files, where there are any.
+/// Real files, if present.
 mod samples;

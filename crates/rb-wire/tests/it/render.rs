@@ -1,4 +1,4 @@
-//! What was found, as people can read it: a run on a line, a step on a line.
+//! Readable text of imported runs: one line per run and per step.
 
 use std::fmt::Write as _;
 

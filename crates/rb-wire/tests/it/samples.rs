@@ -30,7 +30,7 @@ fn every_sample_is_read() {
         let found = (crate::fixtures::importer(importer).parse)(&bytes);
         eprintln!("== {} {importer}\n{}", path.display(), render(&found, 50));
         assert!(!found.1.iter().any(Diagnostic::is_loss), "{}", path.display());
-        // Labels and traces of other programs hold no steps, and that is told.
+        // Label files and traces of other programs contain no steps, but yield a diagnostic.
         let steps: usize = found.0.iter().map(|run| run.steps.len()).sum();
         assert!(steps > 0 || !found.1.is_empty(), "{} is silent", path.display());
         files += 1;
