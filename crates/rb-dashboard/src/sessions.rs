@@ -65,14 +65,14 @@ impl Default for Sessions {
 }
 
 impl Sessions {
-    /// Makes the link's secret; an earlier one is worth nothing from now on.
+    /// Creates the secret of the sign-in link and invalidates the previous one.
     pub(crate) fn new_link(&self) -> Option<String> {
         let secret = random()?;
         *lock(&self.link) = Some((Instant::now(), secret.clone()));
         Some(secret)
     }
 
-    /// Whether this is the link's secret. It is good once.
+    /// Returns `true` if this is the secret of the sign-in link, which is then invalidated.
     pub(crate) fn take_link(&self, given: &str) -> bool {
         let mut link = lock(&self.link);
         let is_it = link.as_ref().is_some_and(|(made, secret)| {
@@ -84,7 +84,7 @@ impl Sessions {
         is_it
     }
 
-    /// Whether there were too many failed attempts lately.
+    /// Returns `true` if the limit of failed sign-ins is reached.
     pub(crate) fn is_too_soon(&self) -> bool {
         let (since, failures) = *lock(&self.failures);
         since.elapsed() < WINDOW && failures >= MAX_FAILURES

@@ -1,4 +1,4 @@
-//! Experiments: which there are, and what one shows: the verdict in words, the interval, both arms, and the caveats.
+//! Experiments: the list, and one page per experiment with the result, its interval, both arms and the caveats.
 
 use axum::Router;
 use axum::extract::{RawQuery, State};
@@ -38,7 +38,7 @@ async fn page(
     drawn.unwrap_or_else(layout::problem)
 }
 
-/// The report as it goes over the wire: what people read is what programs read.
+/// Reads the report in the form that the API returns.
 async fn read(dashboard: &DashboardState, visitor: &Visitor, id: &str) -> ApiResult<Value> {
     let runs = dashboard.runtime.store.experiment(&visitor.caller.scope(None, None), id).await?;
     if runs.is_empty() {
@@ -91,13 +91,13 @@ async fn one(dashboard: &DashboardState, visitor: &Visitor, id: &str) -> ApiResu
     Ok(navigation::page(visitor, "/ui/experiments", id, &body))
 }
 
-/// The difference and both ends of its interval, where there is one.
+/// Returns the difference and the bounds of its interval, if there is one.
 fn bounds(rates: &Value) -> Option<(f64, f64, f64)> {
     let interval = &rates["ci_95"];
     Some((rates["delta"].as_f64()?, interval[0].as_f64()?, interval[1].as_f64()?))
 }
 
-/// What the difference and its interval say.
+/// Describes the difference and its interval in words.
 fn verdict(rates: &Value) -> String {
     let Some((delta, from, to)) = bounds(rates) else {
         return "Nothing can be said yet: both arms need runs that have finished.".to_owned();
@@ -113,7 +113,7 @@ fn verdict(rates: &Value) -> String {
     }
 }
 
-/// Tokens and money, in a sentence each.
+/// Describes the change in tokens and in cost.
 fn also(comparison: &Value) -> Markup {
     let percent = |what: &str| comparison[what]["pct"].as_f64().map(|share| share * 100.0);
     html! {
@@ -126,7 +126,7 @@ fn also(comparison: &Value) -> Markup {
     }
 }
 
-/// How a number of the report is written.
+/// Number format of a value in the report.
 #[derive(Clone, Copy)]
 enum Unit {
     Count,
@@ -173,7 +173,7 @@ fn arms(report: &Value) -> Markup {
     }
 }
 
-/// The same within kinds of tasks, where there is more than one.
+/// Renders the results per kind of task, if there is more than one.
 fn strata(stratified: &Value) -> Markup {
     let strata = stratified["strata"].as_array().map(Vec::as_slice).unwrap_or_default();
     let share = |of: &Value| {
@@ -201,7 +201,7 @@ fn strata(stratified: &Value) -> Markup {
     }
 }
 
-/// Whether the arms have the sizes they were meant to have.
+/// Renders the sizes of the arms and the test for a sample ratio mismatch.
 fn split(srm: &Value) -> Markup {
     let observed = &srm["observed"];
     let sizes = format!(

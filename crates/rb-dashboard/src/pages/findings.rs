@@ -1,4 +1,4 @@
-//! What agents learned about codebases.
+//! Findings of agents about codebases.
 
 use axum::Router;
 use axum::extract::{RawQuery, State};
@@ -24,7 +24,7 @@ fn routes() -> Router<DashboardState> {
     Router::new().route("/ui/findings", get(page)).route("/ui/findings/delete", post(delete))
 }
 
-/// So many findings of a codebase are shown, the newest.
+/// Maximum number of findings per codebase, latest first.
 const SHOWN_MAX: usize = 500;
 
 async fn page(

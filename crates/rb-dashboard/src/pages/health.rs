@@ -1,4 +1,4 @@
-//! How the runs fare: clean runs, what fires, what it costs.
+//! Health of the runs: share of clean runs, fired monitors, and cost.
 
 use axum::Router;
 use axum::extract::{RawQuery, State};
@@ -28,7 +28,7 @@ fn routes() -> Router<DashboardState> {
 
 const HERE: &str = "/ui/health";
 const DAY_MS: i64 = 86_400_000;
-/// What one may choose, and what one gets without choosing.
+/// Selectable periods in days.
 const CHOICES: [u16; 3] = [7, 30, 90];
 const DAYS_DEFAULT: u16 = 30;
 

@@ -1,5 +1,5 @@
-//! The library: browse, add, edit, delete, and see where a pattern was used. Changes go the way that requests to the
-//! API go, with the same checks.
+//! Pattern library: list, create, edit, delete, and show the runs that used a pattern. Changes use the same code
+//! and checks as the API.
 
 use axum::Router;
 use axum::extract::{RawQuery, State};
@@ -33,21 +33,21 @@ fn routes() -> Router<DashboardState> {
 
 const HERE: &str = "/ui/patterns";
 const TEXT_CHARS_MAX: usize = 8_000;
-/// Patterns of a tier that are shown; whoever looks for others has a box to search with.
+/// Maximum number of patterns per tier on the page; the search finds the others.
 const PATTERNS_SHOWN: usize = 300;
-/// Patterns that are read at once.
+/// Number of patterns per query.
 const PATTERNS_AT_ONCE: u32 = 500;
-/// The runs that used a pattern, on its own page.
+/// Number of runs on the page of a pattern.
 const RUNS_SHOWN: u32 = 10;
 
-/// The tiers and what they are for.
+/// Tiers with their descriptions.
 const TIERS: [(&str, &str); 3] = [
     ("e1", "What helped in a situation like this one; your own."),
     ("e2", "What helps against a kind of failure; everybody's."),
     ("e3", "Standing rules for every run."),
 ];
 
-/// The texts of a tier, as people fill them in: field and label.
+/// Returns the text fields of a tier with their labels.
 fn texts(tier: &str) -> &'static [(&'static str, &'static str)] {
     match tier {
         "e1" => {
@@ -65,7 +65,8 @@ fn texts(tier: &str) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// E1 belongs to an organisation; the others are everybody's, and the operator looks after them.
+/// Returns `true` if the visitor may change the tier: E1 patterns belong to an organisation, the others to the
+/// operator.
 fn may_change(visitor: &Visitor, tier: &str) -> bool {
     tier == "e1" || visitor.caller.is_operator()
 }
@@ -108,7 +109,7 @@ async fn draw(dashboard: &DashboardState, visitor: &Visitor, query: &str) -> Api
     Ok(navigation::page(visitor, HERE, "Patterns", &body))
 }
 
-/// The first patterns of a tier that have the words.
+/// First patterns of a tier that match the search.
 struct Listed {
     rows: Vec<PatternRow>,
     is_all: bool,
@@ -137,7 +138,7 @@ async fn listed(
     }
 }
 
-/// Whether a pattern has the words, in any case.
+/// Returns `true` if a pattern contains the words, ignoring case.
 fn has(row: &PatternRow, words: &str) -> bool {
     let words = words.to_lowercase();
     let fields = row.fields.values().filter_map(Value::as_str);
@@ -182,7 +183,7 @@ fn table(rows: &[PatternRow]) -> Markup {
     }
 }
 
-/// One pattern: its words to edit, and where it was used; without an id, a new one.
+/// Renders the form of a pattern with the runs that used it; without an id, the form of a new one.
 async fn one(
     State(dashboard): State<DashboardState>,
     visitor: Visitor,
@@ -291,7 +292,7 @@ fn form(visitor: &Visitor, row: &PatternRow) -> Markup {
     }
 }
 
-/// Adds a pattern, or changes the one that the form names.
+/// Adds a pattern, or changes the one with the id in the form.
 async fn save(State(dashboard): State<DashboardState>, visitor: Visitor, form: Form) -> Response {
     match put(&dashboard, &visitor, &form).await {
         Ok(()) => to(HERE),
@@ -335,7 +336,7 @@ async fn delete(State(dashboard): State<DashboardState>, visitor: Visitor, form:
     }
 }
 
-/// Returns the pattern that a form is about.
+/// Returns the pattern id of a form.
 fn pattern_id(form: &Form) -> ApiResult<PatternId<'_>> {
     let tier = Tier::from_name(form.get("tier"));
     let tier = tier.ok_or(ApiError::NotFound("there is no such tier"))?;

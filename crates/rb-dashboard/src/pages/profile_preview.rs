@@ -1,4 +1,5 @@
-//! What other weights would have said of stored runs: composites are sums over stored readings, so no run is judged anew.
+//! Preview of other weights on stored runs. Composites are recomputed from stored scores; monitors do not run
+//! again.
 
 use maud::{Markup, html};
 use rb_engine::config::weights::Weights;
@@ -13,15 +14,15 @@ use rb_http::error::ApiResult;
 use rb_view::bar;
 use rb_view::text::{EscapedText, counted, line, name};
 
-/// So many of the newest runs are looked at, so many steps of each.
+/// Number of latest runs in the preview, and number of steps of each.
 const RUNS: u32 = 20;
 const STEPS: u32 = 300;
 
-/// The composites of a run, in numbers.
+/// Summary of the composites of a run.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
     peak: f64,
-    /// Steps whose composite is a danger.
+    /// Number of steps with a composite in the danger range.
     danger: usize,
 }
 
@@ -33,7 +34,7 @@ impl Seen {
         }
     }
 
-    /// As it was judged when it ran.
+    /// Summary of the stored composites.
     fn then(steps: &[StepRow]) -> Self {
         Self::of(steps.iter().map(|step| step.total_score))
     }
@@ -59,12 +60,12 @@ fn speaker(weights: &Weights, step: &StepRow) -> Option<&'static str> {
     fired.first().map(|spec| spec.id)
 }
 
-/// The first step on which somebody would have spoken.
+/// Returns the first step on which a monitor fired, with the most serious one.
 fn first_word(weights: &Weights, steps: &[StepRow]) -> Option<(&'static str, u32)> {
     steps.iter().find_map(|step| Some((speaker(weights, step)?, step.step_index)))
 }
 
-/// A run with what was said of it then, what would be said now, and who would speak first.
+/// Run with the summaries under its stored weights and the new weights, and the first monitor to fire.
 struct Tried {
     run: RunRow,
     then: Seen,
@@ -72,7 +73,7 @@ struct Tried {
     speaks: Option<(&'static str, u32)>,
 }
 
-/// The newest runs as they were judged, and under these weights.
+/// Renders the latest runs with their stored composites and those under the given weights.
 pub(super) async fn draw(
     dashboard: &DashboardState,
     visitor: &Visitor,

@@ -1,4 +1,4 @@
-//! Weights under a name: those that come with the engine, and those that are made here, with a preview on stored runs.
+//! Weight profiles: built-in and custom ones, with a preview on stored runs.
 
 use axum::Router;
 use axum::routing::{get, post};
@@ -33,13 +33,13 @@ fn routes() -> Router<DashboardState> {
 }
 
 const HERE: &str = "/ui/profiles";
-/// Before the monitor's id in the names of fields.
+/// Prefix of form fields, before the monitor id.
 const WEIGHT: &str = "weight.";
 
-/// What the form holds.
+/// Contents of the form.
 #[derive(Default)]
 struct Draft {
-    /// The profile that is changed; empty for a new one.
+    /// Id of the profile to change; empty for a new one.
     id: String,
     org: String,
     project: String,
@@ -152,7 +152,7 @@ fn table(weights: &Weights) -> Markup {
     } } }
 }
 
-/// The form, and below it what a preview says.
+/// Renders the form with the preview below it.
 fn editing(visitor: &Visitor, draft: &Draft, preview: &Markup) -> Response {
     let is_new = draft.id.is_empty();
     let title = if is_new { "New profile" } else { draft.id.as_str() };
@@ -195,7 +195,7 @@ fn editing(visitor: &Visitor, draft: &Draft, preview: &Markup) -> Response {
     navigation::page(visitor, HERE, title, &body)
 }
 
-/// Shows what the weights of the form would have said of stored runs; nothing is changed.
+/// Renders the form with a preview of its weights on stored runs, without saving them.
 async fn preview(
     State(dashboard): State<DashboardState>,
     visitor: Visitor,
@@ -210,7 +210,7 @@ async fn preview(
     drawn.await.unwrap_or_else(layout::problem)
 }
 
-/// Adds a profile, or changes the one that the form names.
+/// Adds a profile, or changes the one with the id in the form.
 async fn save(State(dashboard): State<DashboardState>, visitor: Visitor, form: Form) -> Response {
     match put(&dashboard, &visitor, &form).await {
         Ok(()) => to(HERE),

@@ -1,4 +1,4 @@
-//! One run, as far as it has come, and a box to say something to the agent; the script draws what changes anew.
+//! Page of one run with a form for operator messages; a script updates the page while the run continues.
 
 use axum::Router;
 use axum::routing::{get, post};
@@ -34,7 +34,7 @@ pub(crate) fn routes() -> Router<DashboardState> {
         .route("/ui/stream", get(stream))
 }
 
-/// So many steps are shown at once; of a longer run the newest, and the others on pages of their own.
+/// Maximum number of steps per page; a long run opens at its latest steps.
 const STEPS_MAX: u32 = 400;
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
 
@@ -100,7 +100,7 @@ async fn states_before(
     Ok(states)
 }
 
-/// The way to the other steps of a long run.
+/// Renders the links to the other pages of a long run.
 fn pages(row: &RunRow, from: u32, count: u32) -> Markup {
     let here = address(&row.run);
     let (before, after) = (from.saturating_sub(STEPS_MAX), from.saturating_add(STEPS_MAX));
@@ -113,7 +113,7 @@ fn pages(row: &RunRow, from: u32, count: u32) -> Markup {
     }
 }
 
-/// The box to say something to the agent.
+/// Renders the form for operator messages.
 fn steering(waiting: &[String], visitor: &Visitor, row: &RunRow) -> Markup {
     let is_only_watched = row.metadata.get("mode").and_then(Value::as_str) == Some("observe");
     html! {
@@ -152,7 +152,7 @@ async fn steer(State(dashboard): State<DashboardState>, visitor: Visitor, form: 
     }
 }
 
-/// Every stored step that the visitor may see, as it is stored.
+/// Streams every stored step that the visitor may see.
 async fn stream(
     State(dashboard): State<DashboardState>,
     visitor: Visitor,

@@ -1,4 +1,4 @@
-//! The list of runs: filters, search, and pages that begin where the last one ended.
+//! List of runs with filters, search and cursor pagination.
 
 use axum::Router;
 use axum::routing::get;
@@ -27,10 +27,10 @@ fn routes() -> Router<DashboardState> {
 
 const PAGE_RUNS: u32 = 50;
 const DAY_MS: i64 = 86_400_000;
-/// So many monitors are named in a row.
+/// Maximum number of monitor names in a row.
 const NAMED_MAX: usize = 3;
 
-/// What the address asks for, as it stands in the form.
+/// Filters from the query string, as shown in the form.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct Asked {
     q: String,
@@ -89,7 +89,7 @@ impl Asked {
         }
     }
 
-    /// What was asked for, by the names in the address.
+    /// Returns the filters as query parameters.
     fn kept(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [
             ("q", &self.q),
@@ -104,7 +104,7 @@ impl Asked {
         all.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, it)| (name, it.as_str()))
     }
 
-    /// The address of the page after this run.
+    /// Returns the URL of the page that follows this run.
     fn next(&self, last: &RunRow) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.extend_pairs(self.kept());
@@ -155,7 +155,7 @@ fn filters(asked: &Asked, runs: &[RunRow]) -> Markup {
             option value=(value) selected[value == chosen] { (words) }
         }
     };
-    // What this page shows is what one is most likely to ask for.
+    // The suggestions are the values on the current page.
     let agents: BTreeSet<&str> = runs.iter().map(|run| run.agent_name.as_str()).collect();
     let models: BTreeSet<&str> = runs.iter().map(|run| run.model.as_str()).collect();
     html! {
@@ -190,14 +190,14 @@ fn filters(asked: &Asked, runs: &[RunRow]) -> Markup {
     }
 }
 
-/// The address of a run's page.
+/// Returns the URL of a run's page.
 pub(crate) fn address(run: &RunKey) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.append_pair("org", &run.org).append_pair("id", &run.run_id);
     format!("/ui/run?{}", query.finish())
 }
 
-/// Runs as a table, at a time.
+/// Renders runs as a table, with times relative to `now_ms`.
 pub(crate) fn table(runs: &[RunRow], now_ms: i64) -> Markup {
     html! {
         table.runs.cards {
@@ -236,7 +236,7 @@ fn row(run: &RunRow, now_ms: i64) -> Markup {
     }
 }
 
-/// How a composite looks.
+/// Returns the CSS class for a composite.
 fn heat(score: f64) -> &'static str {
     if score < 0.35 {
         "fill-calm"
