@@ -142,7 +142,7 @@ impl TappedBody {
         Self { inner, reading: None, ping: None }
     }
 
-    /// Passes a body on, reads along, and tells what it said. Idle streams get keep-alive events.
+    /// Forwards a body, parses it on the way, and reports the response. Idle streams get keep-alive events.
     pub(crate) fn tapped(
         inner: Incoming,
         reader: Reader,

@@ -44,7 +44,7 @@ impl StepEvent {
 
 /// Broadcasts step events to the subscribers of this node and to the relay of the other nodes.
 pub struct Events {
-    /// All events, of this node and of others; `None` after `close`.
+    /// Events of all nodes; `None` after `close`.
     all: Mutex<Option<broadcast::Sender<StepEvent>>>,
     /// Events of this node only, for the relay to other nodes.
     local: broadcast::Sender<StepEvent>,

@@ -97,8 +97,8 @@ impl Backlog {
         }
     }
 
-    /// Drains the queue and removes its file. Changes that arrive meanwhile go to a new file, until so few are left
-    /// that callers can wait for the last pass.
+    /// Drains the queue and removes its file. Changes that arrive meanwhile go to a new file, until the remaining
+    /// number is small enough for callers to wait for the last pass.
     async fn drain(&self) -> Result<()> {
         let mut steps = 0;
         for pass in 1.. {

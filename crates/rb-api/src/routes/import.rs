@@ -31,12 +31,12 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Sent {
-    /// The file's name; runs without a name of their own are called by it.
+    /// File name; runs without an id get one that is derived from it.
     #[param(max_length = 256)]
     file: Option<String>,
     /// Format name of docs/transcripts.md; detected from the content by default.
     format: Option<String>,
-    /// The body is a piece of a file whose lines stand for themselves, and begins with this line, counted from 1.
+    /// Number of the first line of the body, counted from 1, if the body is a part of a line-based file.
     #[param(minimum = 1)]
     line: Option<u64>,
     /// Ignored unless the key is an operator's.
@@ -51,25 +51,26 @@ struct Imported {
     format: &'static str,
     #[serde(flatten)]
     tally: ImportSummary,
-    /// The first fifty.
+    /// First fifty diagnostics.
     complaints: Vec<Told>,
-    /// Total number.
+    /// Total number of diagnostics.
     complaint_count: usize,
 }
 
-/// Something that could not be taken as it was.
+/// Diagnostic of an import.
 #[derive(Debug, Serialize, ToSchema)]
 struct Told {
     line: u64,
     text: String,
-    /// Something was left out; otherwise it was only mended.
+    /// Input was skipped; otherwise it was only repaired.
     is_loss: bool,
 }
 
-/// Takes recorded runs, as `rb import` does: a transcript in any of its formats, plain or with gzip.
+/// Imports recorded runs like `rb import`: a transcript in any supported format, plain or compressed with gzip.
 ///
-/// The format is told by the content. What was taken before is brought up to date, not doubled; a run that was watched
-/// live is never touched. What cannot be read is told with its line, and the rest is taken.
+/// The format is detected from the content. Runs from an earlier import are updated, not duplicated; runs that were
+/// monitored live are never changed. Input that cannot be read is reported with its line number, and the rest is
+/// imported.
 #[utoipa::path(post, path = "/monitor/import", tag = "telemetry", params(Sent),
     request_body(content = String, content_type = "application/octet-stream"), responses(
     (status = 200, body = Imported),

@@ -30,7 +30,7 @@ struct Me {
     is_open: bool,
 }
 
-/// Whose key this is and what it may see.
+/// Returns the owner of the key and its permissions.
 #[utoipa::path(get, path = "/monitor/me", tag = "profiles", responses((status = 200, body = Me)))]
 async fn me(
     State(api): State<ApiState>,

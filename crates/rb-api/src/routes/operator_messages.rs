@@ -39,9 +39,9 @@ struct Steered {
     waiting: usize,
 }
 
-/// Says something to a running agent, with its next model call: through the gateway, the walk, or `evaluate` with the
-/// run's id. Each step that carries it has the source `hand`. At most three messages wait for a run, and six a minute
-/// may be said.
+/// Sends a message to a running agent with its next model call: through the gateway, the walk, or `evaluate` with
+/// the run's id. Each step that carries it has the source `hand`. The limits are three pending messages per run and
+/// six messages per minute.
 #[utoipa::path(post, path = "/monitor/runs/{run_id}/steer", tag = "steering",
     params(("run_id" = String, Path, min_length = 1, max_length = 256)), request_body = SteerBody, responses(
     (status = 202, body = Steered), (status = 404, body = Problem),

@@ -169,7 +169,7 @@ fn of_calls(
         check_place("calls", at, "call_index", call.call_index)?;
         let tool = call.tool_calls.iter().flatten().next();
         let input = tool.and_then(argument);
-        // What a tool answered stands among the messages of the call after it.
+        // The result of a tool call is in the messages of the next call.
         let answer = calls.get(at + 1).and_then(|next| last_answer(next.messages.as_deref()));
         rows.push(StepRow {
             step_index: call.call_index,

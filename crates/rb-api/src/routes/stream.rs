@@ -24,7 +24,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(stream))
 }
 
-/// Whose steps; the key's own scope wins.
+/// Scope of the streamed steps; the scope of the key takes precedence.
 #[derive(Debug, Deserialize)]
 pub(super) struct StreamQuery {
     org_id: Option<String>,

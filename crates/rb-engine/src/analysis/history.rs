@@ -350,7 +350,7 @@ pub(crate) fn installs_package(action: &ActionSummary) -> bool {
     })
 }
 
-/// Reports whether a short result says that nothing was found.
+/// Returns `true` for a short result that contains no findings.
 fn reports_nothing_found(answer: &str, action: &ActionSummary, cues: CueSet) -> bool {
     if !matches!(action.kind, Kind::Read | Kind::Search | Kind::Run) {
         return false;

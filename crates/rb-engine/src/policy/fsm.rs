@@ -192,7 +192,7 @@ impl Fsm {
         Self { limits, state: State::Init, scored: 0, easy: 0, hard: 0, very_hard: 0 }
     }
 
-    /// Where the run is now.
+    /// Returns the current state.
     pub fn state(&self) -> State {
         self.state
     }

@@ -95,7 +95,7 @@ fn advice_cites_what_was_seen() {
     insta::assert_snapshot!(lines.join("\n"));
 }
 
-/// Kinds of evidence with a wording of their own; a monitor words any other kind by its fallback.
+/// Kinds of evidence with a dedicated text; a monitor describes any other kind by its fallback.
 #[rustfmt::skip]
 const KINDS: [&str; 18] = [
     "again", "reworded", "cycle", "same_error", "no_news", "said_again", "back_and_forth", "revert",

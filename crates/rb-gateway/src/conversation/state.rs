@@ -62,7 +62,7 @@ pub(crate) enum RequestKind {
     ReplacesAuxiliary,
     /// Auxiliary request, for example for a title.
     Auxiliary,
-    /// Conversation of a subagent without a session id of its own.
+    /// Conversation of a subagent without a separate session id.
     Subagent,
 }
 

@@ -8,7 +8,7 @@ use rb_store::{ExperimentRun, Tokens};
 use super::report::*;
 use super::stats::*;
 
-/// A run of an arm that ended like this and used so many tokens of input and output.
+/// Builds a run of an arm with this outcome and these numbers of input and output tokens.
 fn run(arm: &str, outcome: Option<&str>, input: u64, output: u64) -> ExperimentRun {
     let tokens = Tokens { total: input + output, input, output, ..Tokens::default() };
     ExperimentRun {

@@ -124,7 +124,7 @@ fn what_a_run_cost_is_spread_over_its_steps() {
             recorded.steps.iter().map(|step| (step.tokens.input, step.cost_usd)).collect();
         seen
     };
-    // The steps know everything; the run knows more; only the run knows what it cost; nobody does.
+    // Steps with all usage; a run with more usage than its steps; a total cost only; no cost.
     let cases = [
         (usage(30), None, [(10, Some(0.1)), (20, Some(0.2))], [(10, 0.1), (20, 0.2)]),
         (usage(50), Some(0.6), [(10, Some(0.1)), (20, Some(0.2))], [(10, 0.2), (40, 0.4)]),

@@ -109,7 +109,7 @@ impl Stage {
         format!("{}/", self.url)
     }
 
-    /// Runs the agent once and calls `tell` for each model call.
+    /// Runs the agent once and calls the callback for each model call.
     pub async fn play(&self, mode: Mode, mut tell: impl FnMut(&Beat)) -> Result<Tally, DemoError> {
         let run_id = run_id(mode);
         let mut agent = Agent::new(&self.url, &run_id, mode);

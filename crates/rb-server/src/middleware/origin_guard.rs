@@ -62,7 +62,7 @@ impl OriginGuard {
     }
 }
 
-/// Returns `true` for a `Host` that no DNS server of others can resolve: an address or a `localhost` name.
+/// Returns `true` for a `Host` that no foreign DNS server can resolve: an address or a `localhost` name.
 fn is_local_host(host: &str) -> bool {
     let is_address = |text: &str| text.parse::<IpAddr>().is_ok();
     if let Some(rest) = host.strip_prefix('[') {

@@ -6,9 +6,9 @@ use super::error::DbError;
 use crate::migration::{Migration, newest};
 use crate::{Result, StoreError};
 
-/// Renumbers a database that was migrated when PostgreSQL had its own numbers: 2 was `told`, and 3 to 6 were the
-/// migrations that are 4 to 7 today. Such a database is recognised by its second migration. `told` has no number any
-/// more, because migration 8 replaces its table.
+/// Renumbers a database that was migrated when PostgreSQL had separate migration numbers: migrations 3 to 6 become
+/// 4 to 7, and the former migration 2 is removed, because migration 8 replaces its table. Such a database is
+/// recognised by the name of its second migration.
 const RENUMBER: &str = "DO $$ BEGIN
     IF EXISTS (SELECT FROM migrations WHERE version = 2 AND name = 'told') THEN
         DELETE FROM migrations WHERE version = 2;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rb_store::{Change, RunKey, Scope, StepRow, Store, open};
 use rb_testkit::store_contract;
 
-/// Tells the child where to write and which indices to use.
+/// Environment variable of the child process with the path of its store.
 const FILE: &str = "RB_TEST_STORE_FILE";
 const ROUND: &str = "RB_TEST_STORE_ROUND";
 /// Number of kills; the small number is for every test run.
