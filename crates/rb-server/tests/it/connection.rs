@@ -20,7 +20,7 @@ use crate::test_server::Trial;
 /// Pause between the parts of a request.
 const PAUSE: Duration = Duration::from_millis(3);
 
-/// A server, what ends it, and its end.
+/// Starts a server; returns its address, the shutdown sender and the server task.
 async fn serving() -> (SocketAddr, oneshot::Sender<()>, JoinHandle<io::Result<()>>) {
     let trial = Trial::new().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -72,7 +72,7 @@ async fn whoever_says_nothing_does_not_hold_up_the_end() {
     hesitant.write_all(b"P").await.unwrap();
     tokio::time::sleep(PAUSE).await;
     end.send(()).unwrap();
-    // Requests that are open have much longer than that.
+    // The shutdown timeout of open requests is much longer.
     tokio::time::timeout(Duration::from_secs(10), served).await.unwrap().unwrap().unwrap();
     drop((silent, hesitant));
 }

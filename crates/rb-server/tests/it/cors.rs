@@ -1,4 +1,4 @@
-//! Pages of other origins.
+//! Cross-origin requests of browsers.
 
 use axum::body::Body;
 use axum::http::{Method, Request};
@@ -8,7 +8,7 @@ use rb_server::config::RawConfig;
 
 const FRIEND: &str = "https://friend.example";
 
-/// What a browser asks before a page of this origin may send something, and what it is told.
+/// Sends the preflight request of a page on this origin and returns the allowed origin of the response.
 async fn allowed(trial: &Trial, origin: &str) -> Option<String> {
     let asked = Request::builder()
         .method(Method::OPTIONS)

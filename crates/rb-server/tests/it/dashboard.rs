@@ -1,4 +1,4 @@
-//! What visitors see, and what they cannot do.
+//! Tests of the dashboard: contents of the pages and permissions of visitors.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::test_server::{OPERATOR, Reply, Trial};
 use rb_dashboard::PAGES;
 use rb_server::config::RawConfig;
 
-/// One request of a browser.
+/// Sends one request of a browser.
 async fn browse(
     trial: &Trial,
     method: Method,
@@ -32,7 +32,7 @@ async fn get(trial: &Trial, path: &str, cookie: &str) -> Reply {
     browse(trial, Method::GET, path, cookie, &[]).await
 }
 
-/// The cookie of somebody with this key.
+/// Signs in with the key and returns the session cookie.
 async fn signed_in(trial: &Trial, key: &str) -> String {
     let reply = browse(trial, Method::POST, "/ui/sign-in", "", &[("key", key)]).await;
     assert_eq!(reply.status, StatusCode::SEE_OTHER, "{}", reply.text);
@@ -41,7 +41,7 @@ async fn signed_in(trial: &Trial, key: &str) -> String {
     cookie.split(';').next().unwrap().to_owned()
 }
 
-/// The token in the forms of a page.
+/// Returns the CSRF token from the forms of a page.
 fn token(page: &Reply) -> String {
     let field = page.text.split("name=\"csrf\" value=\"").nth(1).expect("a form");
     field.split('"').next().unwrap().to_owned()

@@ -1,4 +1,4 @@
-//! A whole server to try requests on, in memory but for its database: for tests.
+//! In-memory server with a real database, for tests.
 
 use std::sync::Arc;
 
@@ -14,35 +14,35 @@ use rb_server::config::RawConfig;
 use rb_server::{App, HttpService, Shared};
 use tower::ServiceExt as _;
 
-/// The operator's key.
+/// Operator key.
 pub(crate) const OPERATOR: &str = "operators-key";
 
-/// A server with three tenants' keys.
+/// Server with keys of three tenants.
 pub(crate) struct Trial {
     pub(crate) app: Shared,
     service: HttpService,
-    /// Of the organisation `acme`.
+    /// Key of the organisation `acme`.
     pub(crate) acme: String,
-    /// Of the project `alpha` of `acme`.
+    /// Key of the project `alpha` of `acme`.
     pub(crate) alpha: String,
-    /// Of the organisation `globex`.
+    /// Key of the organisation `globex`.
     pub(crate) globex: String,
     raw: RawConfig,
     dir: Arc<tempfile::TempDir>,
 }
 
-/// What came back.
+/// Response of the server.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) text: String,
-    /// Null if the text is no JSON.
+    /// Null if the text is not JSON.
     pub(crate) json: Value,
 }
 
 impl Reply {
-    /// The value at a JSON pointer.
+    /// Returns the value at a JSON pointer.
     pub(crate) fn at(&self, pointer: &str) -> Value {
         self.json.pointer(pointer).cloned().unwrap_or_default()
     }
@@ -73,7 +73,7 @@ impl Trial {
         Self { app, service, acme, alpha, globex, raw, dir: Arc::new(dir) }
     }
 
-    /// Another server on the same database, with nothing in memory.
+    /// Starts another server on the same database, with empty memory.
     pub(crate) async fn restarted(&self) -> Self {
         let config = self.raw.clone().check().unwrap();
         let app = App::new(config, Arc::clone(self.store())).await.unwrap();
@@ -94,7 +94,7 @@ impl Trial {
         &self.app.runtime.store
     }
 
-    /// One request, as a connection would bring it. What no reply may ever be is checked here.
+    /// Sends a JSON request without a connection; the invariants of every response are checked.
     pub(crate) async fn call(
         &self,
         method: &Method,
@@ -106,7 +106,7 @@ impl Trial {
         self.send(method, path, key, body).await
     }
 
-    /// One request with any body.
+    /// Sends a request with any body.
     pub(crate) async fn send(&self, method: &Method, path: &str, key: &str, body: String) -> Reply {
         let mut request = Request::builder().method(method).uri(path);
         if !key.is_empty() {
@@ -126,7 +126,7 @@ impl Trial {
         Reply { status: parts.status, headers: parts.headers, text, json }
     }
 
-    /// One request of a browser, which may be sent elsewhere.
+    /// Sends a request of a browser, which may be redirected.
     pub(crate) async fn browse(&self, request: Request<Body>) -> Reply {
         let response = self.respond(request).await;
         let (parts, body) = response.into_parts();

@@ -1,5 +1,5 @@
-//! Who may do what. The first tests go through every route that is described; the table names, for every route of the
-//! areas that have tenants, what another tenant sees.
+//! Permissions of keys. The first tests cover every documented route; for every route of tenant data, the table
+//! contains the response to another tenant.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::{field, with_runs};
 use crate::test_server::{OPERATOR, Reply, Trial};
 use rb_server::config::RawConfig;
 
-/// A path with something in the place of its variables.
+/// Returns the path with values for its variables.
 fn filled(path: &str) -> String {
     let parts = path.split('/').map(|part| if part.starts_with('{') { "x" } else { part });
     parts.collect::<Vec<_>>().join("/")
@@ -119,16 +119,16 @@ async fn other_methods_and_addresses_are_answered_in_json() {
     assert_eq!(allowed.split(',').collect::<BTreeSet<_>>(), ["GET", "HEAD", "POST"].into());
 }
 
-/// What `globex` must get when it asks for something of `acme`.
+/// Expected response to `globex` for data of `acme`.
 enum Seen {
     Status(StatusCode),
-    /// These values of a field, of the list at a pointer.
+    /// List at a pointer whose items have these values of a field.
     Only(&'static str, &'static str, &'static [&'static str]),
-    /// This value.
+    /// Value at a pointer.
     Is(&'static str, Value),
 }
 
-/// A server where `acme` has a run in each of two projects, a finding and a profile, and `globex` has a run.
+/// Starts a server where `acme` has a run in each of two projects, a finding and a profile, and `globex` has a run.
 async fn furnished() -> Trial {
     let trial = with_runs().await;
     let finding = FindingRow {
@@ -284,7 +284,7 @@ async fn a_tenant_sees_nothing_of_another_whatever_it_asks_for() {
     for (method, _, path, body, seen) in cases {
         let method: Method = method.to_uppercase().parse().unwrap();
         for version in ["/v1", ""] {
-            // What was made or taken away under the one address is there or gone under the other.
+            // The first version of the path has already created or deleted the profile.
             if version.is_empty() && path.contains("/profiles") && method != Method::GET {
                 continue;
             }

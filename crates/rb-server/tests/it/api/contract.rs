@@ -1,4 +1,4 @@
-//! The routes that the description must have, and that all routes are in it.
+//! Routes of the API description: required ones, and completeness.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use rb_server::openapi;
 
-/// What the contract names, by method and path.
+/// Routes of the contract, by method and path.
 const ROUTES: [&str; 44] = [
     "delete /findings/{codebase_id}",
     "delete /findings/{codebase_id}/{finding_id}",
@@ -55,7 +55,7 @@ const ROUTES: [&str; 44] = [
     "post /traces/retrieve",
 ];
 
-/// Every operation of the description: its method, its path without `/v1`, and what is said of it.
+/// Returns every operation of the description: method, path without `/v1`, and definition.
 pub(super) fn operations() -> Vec<(String, String, Value)> {
     let document = serde_json::to_value(openapi()).unwrap();
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! Transcripts through the whole server.
+//! Import of transcripts through the whole server.
 
 use std::io::Write as _;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::test_server::{OPERATOR, Reply, Trial};
 use rb_server::config::RawConfig;
 
-/// Two runs of our own format and a line that is none.
+/// Two runs with steps, a run without steps, and an invalid line.
 const LINES: &str = concat!(
     "{\"run_id\": \"first\", \"task\": \"t\", \"steps\": [{\"thought\": \"I read.\"}, {\"thought\": \"I write.\"}]}\n",
     "oops\n",

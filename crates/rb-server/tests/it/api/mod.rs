@@ -1,8 +1,8 @@
-//! Every route through the whole server, on a real database.
+//! Tests of every route through the whole server, on a real database.
 
-/// Access of keys, for every route.
+/// Permissions of keys on every route.
 mod authorization;
-/// The routes that the description must have.
+/// Required routes of the description.
 mod contract;
 /// Experiments and the usage meter.
 mod experiments;
@@ -12,19 +12,19 @@ mod findings;
 mod import;
 /// Messages to running agents.
 mod operator_messages;
-/// Spans of OpenTelemetry.
+/// Received OpenTelemetry spans.
 mod otlp;
 /// Export to a collector.
 mod otlp_export;
 /// Pattern library and complete traces.
 mod patterns;
-/// Profiles, monitors, keys, and who is calling.
+/// Profiles, monitors, keys, and the caller's identity.
 mod profiles;
-/// Runs as they are read.
+/// Stored runs.
 mod runs;
-/// What is asked before each model call.
+/// Requests before each model call.
 mod steering;
-/// What agents tell while they work.
+/// Telemetry of agents.
 mod telemetry;
 
 use std::sync::Arc;
@@ -34,7 +34,7 @@ use serde_json::{Value, json};
 
 use crate::test_server::Trial;
 
-/// A run of an organisation with one step and an outcome, in the experiment `trial`.
+/// Returns the changes for a run with one step and an outcome, in the experiment `trial`.
 pub(super) fn run(org: &str, project: &str, run_id: &str, at_ms: i64) -> Vec<Change> {
     let run = RunKey { org: org.to_owned(), run_id: run_id.to_owned() };
     let arm = if at_ms % 2 == 0 { "on" } else { "off" };
@@ -69,7 +69,7 @@ pub(super) fn run(org: &str, project: &str, run_id: &str, at_ms: i64) -> Vec<Cha
     vec![Change::StartRun(Box::new(start)), Change::PutStep(Arc::new(step)), finish]
 }
 
-/// A server with a run each of `acme` (two projects) and of `globex`.
+/// Starts a server with one run each in two projects of `acme` and in `globex`.
 pub(super) async fn with_runs() -> Trial {
     let trial = Trial::new().await;
     for (org, project, run_id, at_ms) in [
@@ -82,7 +82,7 @@ pub(super) async fn with_runs() -> Trial {
     trial
 }
 
-/// The values of one field over a list.
+/// Returns the values of one field over a list.
 pub(super) fn field(list: &Value, name: &str) -> Vec<String> {
     let items = list.as_array().into_iter().flatten();
     items.map(|item| item[name].as_str().unwrap_or_default().to_owned()).collect()

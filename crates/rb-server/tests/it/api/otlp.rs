@@ -1,4 +1,4 @@
-//! Spans in: pieces of a trace in any order, forms, packings, limits, and whose they are.
+//! Received spans: parts of a trace in any order, encodings, compression, limits, and tenants.
 
 use std::io::Write as _;
 
@@ -65,7 +65,7 @@ fn agent() -> Value {
     span(1, None, &about)
 }
 
-/// The observations of the run, in order.
+/// Returns the observations of the run's steps, in order.
 async fn seen(trial: &Trial, key: &str) -> Vec<Value> {
     let run = trial.get(&format!("/monitor/runs/{TRACE}"), key).await;
     let steps = run.at("/steps");
@@ -76,7 +76,7 @@ async fn seen(trial: &Trial, key: &str) -> Vec<Value> {
 async fn a_trace_grows_with_every_piece_in_any_order() {
     let trial = Trial::new().await;
     let key = trial.acme.clone();
-    // The second turn comes before the first, the agent last, one piece twice.
+    // The second turn arrives before the first, the agent span last, and one part twice.
     let pieces: [&[Value]; 4] = [
         &[thinks(6, "Again.", "b"), acts(7, "b")],
         &[thinks(2, "First.", "a")],
@@ -104,7 +104,7 @@ async fn a_trace_goes_on_after_a_restart() {
     let key = trial.acme.clone();
     send(&trial, &key, &[thinks(2, "First.", "a"), acts(3, "a")]).await;
     let trial = trial.restarted().await;
-    // The client sends the last piece again, as it does when no answer came.
+    // The client sends the last part again, as after a lost response.
     send(&trial, &key, &[thinks(2, "First.", "a"), acts(3, "a")]).await;
     assert_eq!(seen(&trial, &key).await.len(), 1);
     let trial = trial.restarted().await;
@@ -128,7 +128,7 @@ async fn a_loop_is_noticed_and_nobody_elses_is_touched() {
     assert!(!run.at("/steps/7/signals").as_array().unwrap().is_empty(), "{}", run.text);
     assert_eq!(run.at("/injected_steps"), 0);
     assert_eq!(heard.try_recv().unwrap().run_id, TRACE);
-    // The same trace of others is another run; a key of another project cannot reach into this one.
+    // The same trace id of another organisation is another run; a key of another project cannot change this run.
     send(&trial, &trial.globex, &[thinks(2, "Mine.", "z")]).await;
     send(&trial, &trial.alpha, &[thinks(2, "Mine.", "z")]).await;
     assert_eq!(seen(&trial, &trial.acme).await.len(), 8);

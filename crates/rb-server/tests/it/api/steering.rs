@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::test_server::{OPERATOR, Trial};
 use rb_server::config::RawConfig;
 
-/// Steps of an agent that runs one failing command again and again.
+/// Returns the steps of an agent that repeats one failing command.
 fn looping(count: usize) -> Vec<Value> {
     let step = json!({
         "thought": "The command still fails, let me run the same command again.",
@@ -66,7 +66,7 @@ fn long_steps(count: usize) -> Vec<Value> {
         .collect()
 }
 
-/// A verdict without its mark, which is another in every process.
+/// Returns a verdict without its mark, which differs between processes.
 fn unmarked(mut verdict: Value) -> Value {
     let mark = verdict.as_object_mut().unwrap().remove("mark");
     assert!(mark.is_some_and(|mark| mark.is_string()), "{verdict}");
@@ -93,7 +93,7 @@ async fn steps_after_a_mark_are_judged_as_the_whole_run_would_be() {
         let whole = fresh.post("/monitors/evaluate", &fresh.acme, &whole).await.json;
         assert_eq!(unmarked(reply.json), unmarked(whole), "{from} to {to}");
     }
-    // Whoever sends the whole run instead gets the same mark, and may go on from it.
+    // A request with the whole run returns the same mark, and can continue from it.
     let whole = json!({"steps": &steps, "suite": "both"});
     let whole = trial.post("/monitors/evaluate", &trial.acme, &whole).await;
     assert_eq!(whole.at("/mark"), mark);
@@ -172,7 +172,7 @@ async fn evaluate_takes_what_the_sdks_send_and_says_what_it_did_not_take() {
     );
 }
 
-/// A step of the walk.
+/// Returns a step for `walk`.
 fn walked(index: u32) -> Value {
     let mut step = looping(1).remove(0);
     step["step_index"] = json!(index);
@@ -208,7 +208,8 @@ async fn a_walk_steers_and_can_be_repeated_and_resumed() {
     );
     assert_eq!(replies[9].at("/tokens_used"), json!(900));
 
-    // Every step again: the newest from memory, the others rebuilt; and all of them on a server that just started.
+    // All steps are sent again, to the running server and to a restarted one: the latest is in memory, the others
+    // are rebuilt.
     let restarted = trial.restarted().await;
     for server in [&trial, &restarted] {
         for (index, before) in replies.iter().enumerate() {
@@ -220,7 +221,7 @@ async fn a_walk_steers_and_can_be_repeated_and_resumed() {
             assert_eq!(again, before.json, "step {index}");
         }
     }
-    // Both go on in the same way.
+    // Both servers continue in the same way.
     let next = trial.post("/monitor/runs/w/1/walk", &trial.acme, &walked(10)).await;
     let other = restarted.post("/monitor/runs/w/1/walk", &trial.acme, &walked(10)).await;
     assert_eq!(next.at("/guidance"), other.at("/guidance"));

@@ -1,4 +1,4 @@
-//! Runs as the SDKs tell them, with everything that goes wrong on the way.
+//! Runs as reported by the SDKs, with network and client failures.
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::test_server::{OPERATOR, Trial};
 
-/// A start as version 0.2.5 sends it.
+/// Returns the run start of SDK version 0.2.5.
 fn start(run_id: &str, org: &str) -> Value {
     json!({
         "run_id": run_id, "agent_name": "fixer", "task": "fix the cache", "model": "gpt-4o",
@@ -16,7 +16,7 @@ fn start(run_id: &str, org: &str) -> Value {
     })
 }
 
-/// A step as version 0.2.5 sends it.
+/// Returns a step of SDK version 0.2.5.
 fn step(index: u32) -> Value {
     json!({
         "step_index": index, "action": "bash", "action_input": "{'command': 'pytest'}",
@@ -133,7 +133,7 @@ async fn the_operators_steps_find_the_run_and_no_key_reaches_anothers() {
     trial.post("/monitor/runs/shared-id/steps", OPERATOR, &step(0)).await;
     let acme = trial.get("/monitor/runs/shared-id", &trial.acme).await;
     assert_eq!(acme.at("/steps").as_array().unwrap().len(), 1, "found without naming it");
-    // Another organisation with the same id has a run of its own.
+    // Another organisation with the same run id has a separate run.
     trial.post("/monitor/runs/shared-id/steps", &trial.globex, &step(7)).await;
     let globex = trial.get("/monitor/runs/shared-id", &trial.globex).await;
     assert_eq!(globex.at("/steps/0/step_index"), json!(7));

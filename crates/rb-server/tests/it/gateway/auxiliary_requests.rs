@@ -1,4 +1,4 @@
-//! What Claude Code sends under the name of one session: the conversation of its agent, and much beside it.
+//! Requests of Claude Code in one session: the agent's conversation and auxiliary requests.
 
 use rb_store::{RunLists as _, Runs as _, Scope};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ const SESSION: &str = "0199-session";
 const MAIN: &str = "claude-opus-4-8";
 const SMALL: &str = "claude-haiku-4-5";
 
-/// A request of the program that is not its agent's.
+/// Returns an auxiliary request of the program.
 fn small(system: &str, said: &str, tools: &Value) -> String {
     let body = json!({ "model": SMALL, "max_tokens": 512, "temperature": 0, "stream": false,
         "system": [{ "type": "text", "text": system }], "tools": tools,
@@ -42,7 +42,7 @@ fn web_search() -> String {
     small("You search the web.", "Perform a web search for the query: session timeout", &tool)
 }
 
-/// The summary of the work so far: the whole conversation, one more request, and no tools.
+/// Returns a request for a summary: the whole conversation, one more message, and no tools.
 fn summary(turns: usize) -> String {
     let mut items = Dialect::Anthropic.history(turns);
     items.push(json!({ "role": "user", "content": "Summarise the conversation so far." }));
@@ -53,7 +53,7 @@ fn main_call(turns: usize) -> String {
     Dialect::Anthropic.request(MAIN, &Dialect::Anthropic.history(turns))
 }
 
-/// An agent that the main one started, in versions that give it no name: another model, another beginning.
+/// Returns a request of an unnamed subagent, as in old versions: another model and another first message.
 fn nameless_agent(turns: usize) -> String {
     let mut items = vec![json!({ "role": "user", "content": "Look through the configuration." })];
     items.extend((0..turns).flat_map(|turn| Dialect::Anthropic.turn(turn + 100)));
@@ -72,7 +72,7 @@ async fn send(stage: &Stage, agent: Option<&str>, body: &str) -> String {
     stage.upstream.seen().last().unwrap().text()
 }
 
-/// Everything that a session of some length sends, in an order as it occurs.
+/// Sends all requests of a long session in a realistic order.
 async fn play(stage: &mut Stage, restarts: bool) {
     for aside in [quota(), topic()] {
         assert_eq!(send(stage, None, &aside).await, aside, "an aside goes out as it came");
@@ -105,7 +105,7 @@ async fn asides_are_no_part_of_the_trace() {
         let row = stage.store.run(&scope, &main).await.unwrap().unwrap();
         assert_eq!((row.task.as_str(), row.model.as_str()), (TASK, MAIN));
         assert_eq!(row.agent_name, "claude-cli");
-        // The agents beside it are runs of their own, named by the program or by their beginning.
+        // Subagents are separate runs, identified by their name or by their first message.
         let all = stage
             .store
             .runs(&scope, &rb_store::RunFilter { count_max: 50, ..Default::default() })
@@ -148,7 +148,7 @@ async fn counting_tokens_is_nobodys_step() {
 
 #[tokio::test]
 async fn a_session_that_begins_with_an_aside_is_known_by_its_work() {
-    // Versions without headers name the session in the body alone.
+    // Versions without headers send the session id only in the body.
     let stage = Stage::new(obliging).await;
     let user = json!({ "user_id": format!("{{\"session_id\":\"{SESSION}\"}}") });
     let named = |body: &str| {

@@ -1,4 +1,4 @@
-//! A client that keeps every byte of an answer, and can tell whether it came to its end.
+//! HTTP client that keeps every byte of a response and detects truncation.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -6,14 +6,14 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// What came back.
+/// Response of the gateway.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Got {
     pub(super) status: u16,
-    /// Names in lower case.
+    /// Header names in lower case.
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
-    /// The body ended as it said it would.
+    /// The body has the declared length or a final chunk.
     pub(super) is_whole: bool,
 }
 
@@ -31,7 +31,7 @@ impl Got {
     }
 }
 
-/// Opens a connection and sends a request; who drops the connection goes away.
+/// Opens a connection and sends a request; dropping the connection disconnects the client.
 pub(super) async fn send(
     to: SocketAddr,
     path: &str,
@@ -53,7 +53,7 @@ pub(super) async fn send(
     stream
 }
 
-/// One request on a connection of its own.
+/// Sends one request on a new connection.
 pub(super) async fn post(to: SocketAddr, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Got {
     let mut stream = send(to, path, headers, body).await;
     let mut raw = Vec::new();

@@ -1,11 +1,11 @@
-//! Conversations in every dialect: an agent that asks for the same thing again and again, and what a provider answers.
+//! Conversations in every dialect: an agent that repeats the same search, and the responses of a provider.
 
 use rb_wire::providers::PROVIDERS;
 use serde_json::{Value, json};
 
 use super::upstream::{Act, Seen, answer};
 
-/// How a dialect is spoken.
+/// Dialect of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     Anthropic,
@@ -22,7 +22,7 @@ const THOUGHT: &str = "I search for the session timeout.";
 const QUERY: &str = "session timeout";
 const RESULT: &str = "no match";
 
-/// How a monitor's guidance is known.
+/// Text that every guidance contains.
 pub(super) const SIGN: &str = "Run monitor of this workspace";
 
 impl Dialect {
@@ -35,7 +35,7 @@ impl Dialect {
         }
     }
 
-    /// The field that holds the conversation.
+    /// Returns the field that contains the conversation.
     pub(super) fn list(self) -> &'static str {
         match self {
             Self::Anthropic | Self::Chat => "messages",
@@ -44,7 +44,7 @@ impl Dialect {
         }
     }
 
-    /// What the agent has after so many turns of the same search.
+    /// Returns the conversation after a number of turns with the same search.
     pub(super) fn history(self, turns: usize) -> Vec<Value> {
         let mut items = vec![match self {
             Self::Anthropic | Self::Chat | Self::Responses => {
@@ -58,7 +58,7 @@ impl Dialect {
         items
     }
 
-    /// One turn: the same search, under an id of its own.
+    /// Returns one turn: the same search with a different call id.
     pub(super) fn turn(self, turn: usize) -> Vec<Value> {
         let id = format!("call_{turn:06}");
         match self {
@@ -94,7 +94,8 @@ impl Dialect {
         }
     }
 
-    /// A request with that conversation; what is cached stands first and the conversation last, as clients write it.
+    /// Returns a request with that conversation. As in real clients, the cached fields come first and the
+    /// conversation last.
     pub(super) fn request(self, model: &str, items: &[Value]) -> String {
         let tool = match self {
             Self::Anthropic => json!({ "name": "search", "input_schema": { "type": "object" } }),
@@ -109,7 +110,7 @@ impl Dialect {
         )
     }
 
-    /// What the provider answers to anything.
+    /// Returns the provider's response.
     pub(super) fn body(self, model: &str) -> Value {
         match self {
             Self::Anthropic => json!({
@@ -131,7 +132,7 @@ impl Dialect {
         }
     }
 
-    /// The same as a stream of events.
+    /// Returns the same response as an event stream.
     pub(super) fn events(self, model: &str) -> String {
         let event = |kind: &str, data: &Value| format!("event: {kind}\ndata: {data}\n\n");
         match self {
@@ -190,7 +191,7 @@ fn gemini(model: &str, text: &str) -> Value {
     })
 }
 
-/// Answers every request with a whole body in its dialect.
+/// Answers every request with a complete response in its dialect.
 pub(super) fn obliging(seen: &Seen) -> Vec<Act> {
     let model = seen.json()["model"].as_str().unwrap_or_default().to_owned();
     let dialect = DIALECTS.into_iter().find(|dialect| {

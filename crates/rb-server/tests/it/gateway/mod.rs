@@ -1,10 +1,11 @@
-//! Whole servers before a scripted upstream: what agents see when things go wrong, and what providers see when they do not.
+//! Whole servers in front of a scripted upstream: responses to agents during failures, and requests to providers
+//! otherwise.
 
 /// Requests that are not part of a conversation.
 mod auxiliary_requests;
-/// Limits that speak and act.
+/// Budgets with warnings and stops.
 mod budgets;
-/// A client that keeps every byte.
+/// Client that keeps every byte.
 mod client;
 /// Conversations in every dialect.
 mod dialects;
@@ -16,7 +17,7 @@ mod metrics;
 mod prefix_stability;
 /// Tracing span of a request.
 mod request_span;
-/// Models that are changed.
+/// Model routing by state.
 mod routing;
 /// Histories stored by the provider.
 mod server_side_history;
@@ -24,7 +25,7 @@ mod server_side_history;
 mod store_faults;
 /// Streams split at any byte.
 mod streaming;
-/// An upstream that plays from a script.
+/// Scripted upstream.
 mod upstream;
 /// Failing upstreams.
 mod upstream_faults;
@@ -47,10 +48,10 @@ use rb_runtime::auth::{self, KeyKind};
 use rb_server::config::RawConfig;
 use rb_server::{App, Shared};
 
-/// What arrives later than this does not arrive.
+/// Timeout of an expected event.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(20);
 
-/// A gateway on a port of its own, its upstream, and its store.
+/// Gateway on a free port, with its upstream and its store.
 struct Stage {
     upstream: Upstream,
     store: Arc<FaultyStore>,
@@ -63,7 +64,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// A gateway with the usual settings; `script` answers requests.
+    /// Starts a gateway with the default test settings; `script` answers requests.
     async fn new(script: impl FnMut(&Seen) -> Vec<Act> + Send + 'static) -> Self {
         Self::with(patient(), script).await
     }
@@ -98,7 +99,7 @@ impl Stage {
         }));
     }
 
-    /// Ends the server as a signal would, and starts another on the same data.
+    /// Shuts the server down and starts another on the same data.
     async fn restart(&mut self) {
         drop(self.end.take());
         self.serving.take().unwrap().await.unwrap();
@@ -109,7 +110,7 @@ impl Stage {
         self.serve(listener);
     }
 
-    /// Another node on the same store, until the test ends.
+    /// Starts another node on the same store, until the test ends.
     async fn neighbour(&self) -> SocketAddr {
         self.store.set_shared(true);
         let store = Arc::clone(&self.store) as Arc<dyn Store>;
@@ -120,12 +121,12 @@ impl Stage {
         address
     }
 
-    /// A key of this gateway; from now on one is needed.
+    /// Creates a key of this gateway, which then requires one.
     async fn key(&self) -> String {
         self.key_of("").await
     }
 
-    /// The same for a project.
+    /// Creates a key of a project.
     async fn key_of(&self, project: &str) -> String {
         let (secret, row) = auth::create_key(KeyKind::Test, DEFAULT_ORG, project, "trial").unwrap();
         self.store.apply(vec![Change::PutKey(Box::new(row))]).await.unwrap();
@@ -133,7 +134,7 @@ impl Stage {
         secret
     }
 
-    /// One request, and everything that came back.
+    /// Sends one request and returns the complete response.
     async fn post(&self, path: &str, headers: &[(&str, &str)], body: &str) -> Got {
         client::post(self.address, path, headers, body.as_bytes()).await
     }
@@ -157,14 +158,14 @@ impl Stage {
     }
 }
 
-/// The usual settings, for a machine that may be busy with other things.
+/// Returns the default test settings, with generous timeouts for busy machines.
 fn patient() -> RawConfig {
     let mut raw = RawConfig::default();
     raw.gateway.decision_timeout = ARRIVES_WITHIN;
     raw
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {

@@ -1,5 +1,5 @@
-//! Guidance arrives after the same call was made several times, stays where it is, and every request begins with the one
-//! before: in bytes, up to the brackets that close a request.
+//! Guidance is injected after several equal calls, keeps its position, and every request starts with the bytes of
+//! the previous one, up to the closing brackets.
 
 use rb_store::{RunFilter, RunLists as _, Scope};
 use serde_json::{Value, json};
@@ -10,11 +10,11 @@ use super::upstream::{Act, Seen, answer};
 use rb_runtime::auth::DEFAULT_ORG;
 
 const TURNS: usize = 10;
-/// The brackets that close the conversation and the request.
+/// Closing brackets of the conversation and the request.
 const CLOSING: &str = "]}";
 
-/// Lets an agent make the same call again and again, with a restart before one of the calls, and gives what the provider
-/// saw.
+/// Runs an agent that repeats the same call, with a restart before one of the calls, and returns the upstream
+/// requests.
 async fn seen(dialect: Dialect, run: Option<&str>, restart_before: Option<usize>) -> Vec<String> {
     let mut stage = Stage::new(obliging).await;
     let named: Vec<(&str, &str)> =
@@ -35,7 +35,7 @@ fn items(dialect: Dialect, body: &str) -> Vec<Value> {
     body[dialect.list()].as_array().cloned().unwrap_or_default()
 }
 
-/// The call with which guidance came first.
+/// Returns the index of the first request with guidance.
 fn came_at(seen: &[String]) -> Option<usize> {
     seen.iter().position(|body| body.contains(SIGN))
 }
@@ -94,7 +94,7 @@ async fn two_nodes_send_what_one_would_send() {
     for dialect in DIALECTS {
         for run in [Some("r"), None] {
             let whole = seen(dialect, run, None).await;
-            // Every turn as in two bits: which node gets it first, and whether the other gets it at the same moment.
+            // Two bits per turn: the first node, and whether the other node gets the request at the same time.
             for script in [0b01_00_01_00_01_u64, 0b01_01_00_00_01_01, 0b10_11_10_11_10_11_10_11_10]
             {
                 let stage = Stage::new(obliging).await;
@@ -147,7 +147,7 @@ async fn nothing_is_said_before_anything_happened() {
     }
 }
 
-/// The model asks for the same again, under an id that comes back in the history.
+/// Answers with the same search each time, with ids that come back in the history.
 fn searching() -> impl FnMut(&Seen) -> Vec<Act> + Send + 'static {
     let mut answers = 0;
     move |_| {
@@ -159,18 +159,18 @@ fn searching() -> impl FnMut(&Seen) -> Vec<Act> + Send + 'static {
     }
 }
 
-/// Who gets the requests of a conversation.
+/// Distribution of the requests over nodes.
 #[derive(Debug, Clone, Copy)]
 enum Nodes {
     One,
-    /// It is started again before each request.
+    /// Restart before each request.
     Restarting,
-    /// One after the other.
+    /// Alternating nodes.
     Two,
 }
 
-/// A note stands behind each request and is gone in the next one, and the system prompt tells the time. Gives what the
-/// provider saw, and the steps.
+/// Sends requests whose last message is a temporary note, and whose system prompt contains the time. Returns the
+/// upstream requests and the number of steps.
 async fn rewritten(nodes: Nodes, run: Option<&str>) -> (Vec<String>, usize) {
     let mut stage = Stage::new(searching()).await;
     let mut other = match nodes {

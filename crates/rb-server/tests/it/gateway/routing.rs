@@ -1,4 +1,4 @@
-//! Models that are changed where states name them, and only then.
+//! Models are replaced only in states with a configured model.
 
 use super::Stage;
 use super::dialects::{Dialect, obliging};
@@ -34,7 +34,7 @@ async fn play(stage: &Stage, mode: &str, calls: usize) {
 #[tokio::test]
 async fn a_state_names_the_model_as_often_as_it_may() {
     let cases = [
-        // The model of the first state, of the others, switches allowed; what the provider sees.
+        // Model of the first state, model of the others, allowed switches; upstream models.
         ("", "", 4, ["asked"; 3]),
         ("one", "", 4, ["one", "asked", "asked"]),
         ("one", "two", 4, ["one", "two", "two"]),
@@ -75,7 +75,7 @@ async fn a_model_in_the_url_changes_there() {
     assert_eq!(found, [("", 1_100), ("search", 1_100)]);
 }
 
-/// Answers every request with a whole Gemini body.
+/// Answers every request with a complete Gemini response.
 fn obliging_any(_: &Seen) -> Vec<Act> {
     let body = Dialect::Gemini.body("served").to_string();
     answer("200 OK", "application/json", body.as_bytes())

@@ -1,4 +1,5 @@
-//! Conversations that the provider keeps: a request brings only what is new, and goes on from an answer or by a name.
+//! Conversations stored by the provider: a request contains only new items, and refers to a previous response or a
+//! conversation id.
 
 use rb_store::{RunFilter, RunLists as _, Scope};
 use serde_json::{Value, json};
@@ -7,14 +8,14 @@ use super::Stage;
 use super::upstream::{Act, Seen, answer};
 use rb_runtime::auth::DEFAULT_ORG;
 
-/// How a client tells what it goes on from.
+/// Reference to the stored conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// `previous_response_id` of Responses.
     Answer,
     /// `conversation` of Responses.
     Name,
-    /// `thread` of Messages, which has its tools only at first.
+    /// `thread` of Messages, which has tools only in the first request.
     Thread,
 }
 
@@ -29,7 +30,7 @@ impl Way {
         }
     }
 
-    /// The request after so many answers: the task, or what came back from the last call.
+    /// Returns the request after a number of responses: the task, or the result of the last call.
     fn request(self, answers: usize) -> Value {
         let before = answers.checked_sub(1);
         if self == Self::Thread {
@@ -60,7 +61,7 @@ impl Way {
         body
     }
 
-    /// The model asks for the same again.
+    /// Returns a response with the same search.
     fn answer(self, number: usize) -> Value {
         let (id, call) = (format!("a{number}"), format!("c{number}"));
         if self == Self::Thread {
@@ -85,7 +86,7 @@ fn script(way: Way) -> impl FnMut(&Seen) -> Vec<Act> + Send + 'static {
     }
 }
 
-/// The same, but one of the requests is refused.
+/// Works like `script`, but rejects one of the requests.
 fn failing_once(way: Way, refused: usize) -> impl FnMut(&Seen) -> Vec<Act> + Send + 'static {
     let mut usual = script(way);
     let mut requests = 0;
@@ -147,7 +148,7 @@ async fn a_kept_conversation_is_found_again_after_a_restart_and_a_call_made_agai
     }
 }
 
-/// What the provider saw and what was stored, with the requests going to the nodes in turns as the bits say.
+/// Returns the upstream requests and the stored steps. Each bit of `nodes` selects the node of one request.
 async fn told(way: Way, nodes: Option<u32>) -> (Vec<String>, Vec<rb_store::StepRow>) {
     let stage = Stage::new(failing_once(way, 6)).await;
     let other = if nodes.is_some() { stage.neighbour().await } else { stage.address };
@@ -198,8 +199,8 @@ async fn a_call_that_failed_and_is_made_again_is_one_step() {
     }
 }
 
-/// As clients of Responses do that name the parts of earlier answers instead of bringing them: one after the other, or all
-/// that the model said before all that came back.
+/// Covers clients of Responses that send ids of earlier items instead of the items: in order, or all model items
+/// before all results.
 #[tokio::test]
 async fn answers_that_a_history_only_names_are_known() {
     for is_gathered in [false, true] {

@@ -1,4 +1,4 @@
-//! What goes wrong here and not there: the agent's call succeeds all the same.
+//! Failures of the store: the agent's request succeeds regardless.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,17 +14,17 @@ use rb_runtime::runs::LiveRun;
 use rb_testkit::Fault;
 
 const WEAK: [Fault; 4] = [Fault::Unavailable, Fault::Locked, Fault::DiskFull, Fault::PanicOnRead];
-/// Far below what a locked store takes, and far above what a busy machine does.
+/// Much shorter than the wait for a locked store, and much longer than a request on a busy machine.
 const SOON: Duration = Duration::from_secs(2);
 
-/// A gateway that does not wait for its store.
+/// Starts a gateway that does not wait for its store.
 async fn hasty() -> Stage {
     let mut raw = super::patient();
     raw.gateway.decision_timeout = Duration::from_millis(200);
     Stage::with(raw, obliging).await
 }
 
-/// An agent's call, with what must hold for it whatever happens here.
+/// Sends a request of an agent, checks that the response is unmodified and fast, and returns the upstream request.
 async fn call(stage: &Stage, dialect: Dialect, run: &str, turns: usize) -> String {
     let body = dialect.request("m", &dialect.history(turns));
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Streams arrive byte for byte, wherever they are cut, and silence is filled only where it may be.
+//! Streams arrive unmodified, wherever they are split; keep-alive events are sent only between events.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::dialects::{DIALECTS, Dialect};
 use super::upstream::{Act, chunk, stream_end, stream_head};
 
 const SILENCE_MAX: Duration = Duration::from_millis(150);
-/// Requests at once.
+/// Number of concurrent requests.
 const WIDE: usize = 16;
 
 #[tokio::test]
@@ -17,7 +17,7 @@ async fn a_stream_cut_at_any_byte_arrives_as_it_was_sent() {
     for dialect in DIALECTS {
         let whole = dialect.events("m").into_bytes();
         let sent = whole.clone();
-        // The model's name says where to cut; past the end, every byte is a piece of its own.
+        // The model name contains the split position; past the end, every byte is a separate chunk.
         let stage = Stage::new(move |seen| {
             let at = seen.json()["model"].as_str().unwrap_or_default().parse().unwrap_or(0);
             let mut acts = vec![stream_head()];
@@ -49,7 +49,7 @@ async fn a_stream_cut_at_any_byte_arrives_as_it_was_sent() {
     }
 }
 
-/// Sends the first so many bytes, is silent, and sends the rest.
+/// Sends the first `at` bytes, pauses, and sends the rest.
 async fn silent_after(dialect: Dialect, at: usize) -> (Vec<u8>, Vec<u8>) {
     let whole = dialect.events("m").into_bytes();
     let sent = whole.clone();

@@ -1,4 +1,4 @@
-//! An upstream that plays from a script, down to single bytes and broken connections.
+//! Scripted upstream, with control over single bytes and broken connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A request as it arrived.
+/// Received request.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
     pub(super) head: String,
@@ -25,19 +25,19 @@ impl Seen {
     }
 }
 
-/// One thing that the upstream does.
+/// Action of the upstream.
 #[derive(Debug, Clone)]
 pub(super) enum Act {
     Send(Vec<u8>),
     Wait(Duration),
-    /// Nothing more, until the other side goes away.
+    /// Waits until the peer disconnects.
     Hang,
     Close,
 }
 
 type Script = Box<dyn FnMut(&Seen) -> Vec<Act> + Send>;
 
-/// A listener with its script.
+/// Listener with its script.
 pub(super) struct Upstream {
     address: SocketAddr,
     state: Arc<State>,
@@ -46,7 +46,7 @@ pub(super) struct Upstream {
 struct State {
     script: Mutex<Script>,
     seen: Mutex<Vec<Seen>>,
-    /// How many connections the other side left while we hung.
+    /// Number of connections that the peer closed during `Hang`.
     left: Mutex<usize>,
 }
 
@@ -70,7 +70,7 @@ impl Upstream {
         format!("http://{}", self.address)
     }
 
-    /// All requests so far.
+    /// Returns all requests so far.
     pub(super) fn seen(&self) -> Vec<Seen> {
         self.state.seen.lock().clone()
     }
@@ -105,7 +105,7 @@ async fn play(mut stream: TcpStream, state: Arc<State>) {
     }
 }
 
-/// The next request of a connection, with its body.
+/// Reads the next request of a connection with its body.
 async fn next(stream: &mut TcpStream, waiting: &mut Vec<u8>) -> Option<Seen> {
     loop {
         if let Some(end) = waiting.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -124,7 +124,7 @@ async fn next(stream: &mut TcpStream, waiting: &mut Vec<u8>) -> Option<Seen> {
     }
 }
 
-/// A whole answer with its length.
+/// Returns a complete response with its length.
 pub(super) fn answer(status: &str, kind: &str, body: &[u8]) -> Vec<Act> {
     let head = format!(
         "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\nrequest-id: req_1\r\ncontent-length: {}\r\n\r\n",
@@ -133,7 +133,7 @@ pub(super) fn answer(status: &str, kind: &str, body: &[u8]) -> Vec<Act> {
     vec![Act::Send(head.into_bytes()), Act::Send(body.to_vec())]
 }
 
-/// The beginning of a stream of events.
+/// Returns the headers of an event stream.
 pub(super) fn stream_head() -> Act {
     Act::Send(
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -141,7 +141,7 @@ pub(super) fn stream_head() -> Act {
     )
 }
 
-/// One chunk of it.
+/// Returns one chunk of a stream.
 pub(super) fn chunk(bytes: &[u8]) -> Act {
     let mut framed = format!("{:x}\r\n", bytes.len()).into_bytes();
     framed.extend_from_slice(bytes);
@@ -149,7 +149,7 @@ pub(super) fn chunk(bytes: &[u8]) -> Act {
     Act::Send(framed)
 }
 
-/// Its end.
+/// Returns the end of a stream.
 pub(super) fn stream_end() -> Act {
     Act::Send(b"0\r\n\r\n".to_vec())
 }

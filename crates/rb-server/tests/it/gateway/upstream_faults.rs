@@ -1,4 +1,4 @@
-//! An upstream that fails: the agent gets exactly what it said, as far as it said anything.
+//! Upstream failures: the agent gets exactly the bytes that the upstream sent.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use super::dialects::{DIALECTS, Dialect, obliging};
 use super::upstream::{Act, answer, chunk, stream_head};
 use super::{Stage, client, until};
 
-/// What the agent is to get.
+/// Expected response to the agent.
 enum Expected {
-    /// Status and body as the upstream sent them, and the same end.
+    /// Status, body and completeness as sent by the upstream.
     Verbatim(u16, Vec<u8>, bool),
-    /// The upstream said nothing that could be passed on.
+    /// The upstream sent nothing that can be forwarded.
     Nothing,
 }
 
