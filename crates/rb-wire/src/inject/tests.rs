@@ -15,7 +15,7 @@ fn scan<'a>(dialect: &str, body: &'a str) -> ParsedRequest<'a> {
     ParsedRequest::parse(by_id(dialect).expect("a dialect"), PATH, body.as_bytes()).expect("a body")
 }
 
-/// The edited body; it is JSON, and without the insertions it is what it was.
+/// Returns the edited body, which must be JSON and contain all bytes of the original in order.
 #[track_caller]
 fn applied(body: &str, edits: &BodyEdits<'_>) -> String {
     let edited = String::from_utf8(edits.apply()).expect("text");
@@ -69,7 +69,7 @@ fn anthropic_has_a_place_behind_the_user() {
         r#"[{"content":[],"role":"user"}]"#,
         Some(r#"[{"content":[{"type":"text","text":"T"}],"role":"user"}]"#),
     );
-    // Nowhere: the model's own words are last, or the client's message of the system is.
+    // No position: the last message is the model's, or a system message of the client.
     let assistant = r#"{"role":"assistant","content":"b"}"#;
     for channel in [SystemMessage, TextBlock] {
         check(channel, &format!("[{user},{assistant}]"), None);
@@ -179,7 +179,7 @@ fn what_was_planted_stays_or_goes_with_its_history() {
         .injection
         .expect("a place");
     let injection = [injection];
-    // The history, whether the fragment stays, whether a new one finds a place.
+    // History, whether the old fragment is repeated, whether a new one is inserted.
     let cases = [
         (body(&[user("a")]), true, false),
         (body(&[user("a"), assistant("b"), user("c")]), true, true),
@@ -352,7 +352,7 @@ fn text_message(dialect: &dyn Dialect, role: &str, text: &str) -> serde_json::Va
     json!({"role": role, "content": text})
 }
 
-/// The messages of one turn in a dialect: first the model's, then the answers.
+/// Returns the messages of one turn in a dialect: first the model's, then the results.
 fn messages(
     dialect: &dyn Dialect,
     number: usize,
@@ -415,8 +415,8 @@ fn messages(
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// The heart of it: with fragments planted at any steps and in any channel, every request is the beginning of the
-    /// next, and without them it is what the client sent.
+    /// With fragments at any steps and in any channel, every request is a prefix of the next, and without the
+    /// fragments it equals the client's request.
     #[test]
     fn every_request_begins_with_the_one_before(
         turns in proptest::collection::vec((turn(), proptest::option::of(".{1,20}")), 1..8),

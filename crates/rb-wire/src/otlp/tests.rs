@@ -1,4 +1,4 @@
-//! The same export in both forms, what is refused, and what goes out.
+//! Exports in both encodings, rejected requests, and sent events.
 
 use super::proto::{
     Any, AnyValue, ArrayValue, ExportLogsServiceRequest, KeyValue, KeyValueList, ResourceSpans,
@@ -17,7 +17,7 @@ fn text(key: &str, value: &str) -> KeyValue {
     KeyValue { key: key.to_owned(), value: Some(any(Any::Text(value.to_owned()))) }
 }
 
-/// A call of a model with its words as typed values and as events, and a call of a tool that failed.
+/// Model call with messages as typed values and as events, and a failed tool call.
 fn request() -> ExportTraceServiceRequest {
     let part = KeyValueList { values: vec![text("type", "text"), text("content", "Let me look.")] };
     let parts = ArrayValue { values: vec![AnyValue { value: Some(Any::Map(part)) }] };

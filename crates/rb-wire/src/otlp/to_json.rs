@@ -1,4 +1,4 @@
-//! From protobuf to the protocol's JSON, under the names that it gives to fields and kinds of values.
+//! Conversion from protobuf to OTLP JSON, with its names of fields and value types.
 
 use hex::encode as hex;
 use serde_json::{Value, json};
@@ -52,20 +52,20 @@ pub(super) fn attributes(pairs: &[KeyValue]) -> Vec<Value> {
     pairs.iter().map(pair).collect()
 }
 
-/// The decoder has a limit on how deep values are nested, so this has one.
+/// Converts a value; the protobuf decoder limits its nesting depth.
 fn any(value: &AnyValue) -> Value {
     match &value.value {
         None => json!({}),
         Some(Any::Text(text)) => json!({ "stringValue": text }),
         Some(Any::Bool(value)) => json!({ "boolValue": value }),
-        // 64-bit numbers are strings there.
+        // OTLP JSON encodes 64-bit numbers as strings.
         Some(Any::Int(value)) => json!({ "intValue": value.to_string() }),
         Some(Any::Double(value)) => json!({ "doubleValue": value }),
         Some(Any::List(list)) => {
             json!({ "arrayValue": { "values": list.values.iter().map(any).collect::<Vec<_>>() } })
         }
         Some(Any::Map(map)) => json!({ "kvlistValue": { "values": attributes(&map.values) } }),
-        // No vocabulary has bytes for anything that is read here; a text at least can be looked at.
+        // No supported attribute has a value of bytes; text is at least readable.
         Some(Any::Bytes(bytes)) => json!({ "stringValue": String::from_utf8_lossy(bytes) }),
     }
 }
