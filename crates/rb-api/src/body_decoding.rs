@@ -9,13 +9,13 @@ use flate2::read::MultiGzDecoder;
 
 use rb_http::error::{ApiError, ApiResult};
 
-/// A header as text; empty if it is not there.
+/// Returns a header as text; empty if it is missing.
 pub(crate) fn text_of(request: &Request, name: header::HeaderName) -> String {
     let value = request.headers().get(name).and_then(|value| value.to_str().ok());
     value.unwrap_or_default().to_owned()
 }
 
-/// The body without its packing, up to the limit.
+/// Decompresses the body, up to the size limit.
 pub(crate) fn unpacked(bytes: Bytes, packing: &str, bytes_max: usize) -> ApiResult<Bytes> {
     match packing.to_ascii_lowercase().as_str() {
         "" | "identity" => Ok(bytes),

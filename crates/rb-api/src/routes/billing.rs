@@ -17,7 +17,7 @@ use rb_http::error::{ApiError, ApiResult, Problem, unprocessable};
 use rb_runtime::auth::{Caller, DEFAULT_ORG};
 use rb_runtime::clock::{day_of, format_day, now_ms};
 
-/// The longest series.
+/// Maximum number of days in a series.
 const DAYS_MAX: u32 = 365;
 
 pub(super) fn routes() -> OpenApiRouter<ApiState> {

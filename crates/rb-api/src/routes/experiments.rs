@@ -1,4 +1,4 @@
-//! Experiments: which there are, and what one shows.
+//! Experiments: the list, and the report of one.
 
 use axum::Json;
 use axum::extract::State;
@@ -28,7 +28,7 @@ struct Whose {
     project_id: Option<String>,
 }
 
-/// An experiment: all runs whose metadata name it.
+/// Experiment: all runs with its id in their metadata.
 #[derive(Serialize, ToSchema)]
 struct Experiment {
     experiment_id: String,
@@ -55,12 +55,12 @@ struct Asked {
     /// Ignored unless the key is an operator's.
     org_id: Option<String>,
     project_id: Option<String>,
-    /// The share of runs that was to be steered, for the check of the split.
+    /// Planned share of steered runs, for the sample ratio check.
     #[param(minimum = 0, maximum = 1, default = 0.5)]
     on_fraction: Option<f64>,
 }
 
-/// Both arms, how sure one can be, and what to be careful about. Computed from the runs as they are now.
+/// Returns both arms, the confidence of the comparison, and its caveats. Computed from the current runs.
 #[utoipa::path(get, path = "/monitor/experiments/{experiment_id}/report", tag = "experiments",
     params(("experiment_id" = String, Path, description = "may hold slashes"), Asked),
     responses(

@@ -2,7 +2,7 @@
 //!
 //! A codebase is often named `org/repo`; see [`crate::path_ids`].
 
-/// One of something, or a list.
+/// Object or list of objects.
 mod one_or_many;
 
 use axum::Json;
@@ -92,13 +92,13 @@ impl Finding {
     }
 }
 
-/// A finding to be stored.
+/// New finding.
 #[derive(Deserialize, ToSchema)]
 struct NewFinding {
     /// Text of the finding.
     #[schema(min_length = 1, max_length = 8_000)]
     content: String,
-    /// The file it is about.
+    /// File that the finding is about.
     #[serde(default)]
     #[schema(max_length = 512)]
     file_path: String,
@@ -116,14 +116,14 @@ fn note() -> String {
 /// Stored findings.
 #[derive(Serialize, ToSchema)]
 struct StoredFinding {
-    /// Of the first, if there are several.
+    /// Id of the first finding, if there are several.
     finding_id: Option<String>,
     stored: bool,
     /// Ids in the order of the request.
     finding_ids: Vec<String>,
 }
 
-/// A question.
+/// Search query.
 #[derive(Deserialize, ToSchema)]
 struct Search {
     #[schema(min_length = 1, max_length = 2_000)]
@@ -153,7 +153,7 @@ struct Codebases {
     codebases: Vec<String>,
 }
 
-/// Files that changed.
+/// Changed files.
 #[derive(Deserialize, ToSchema)]
 struct Changed {
     /// Findings about these files are deleted.
@@ -176,7 +176,7 @@ struct FindingPatch {
     file_path: Option<String>,
     #[schema(max_length = 64)]
     finding_type: Option<String>,
-    /// Replaces all of it.
+    /// Replaces all metadata.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Map<String, Value>>,
 }
@@ -240,7 +240,7 @@ async fn codebases(
     Ok(Json(Codebases { codebases: api.runtime.store.codebases(&scope).await? }))
 }
 
-/// Stores a finding, or a list of them: all of it or nothing.
+/// Stores a finding, or a list of them atomically.
 #[utoipa::path(post, path = "/findings/{codebase_id}", tag = "findings",
     params(("codebase_id" = String, Path, description = "may hold slashes"), Whose),
     request_body = OneOrMany<NewFinding>,

@@ -1,4 +1,4 @@
-//! Recorded runs in: a transcript of any agent, read as `rb import` reads it, into a store that is in use.
+//! Import of recorded runs into a running server: accepts the same transcripts as `rb import`.
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -18,7 +18,7 @@ use rb_http::error::{ApiError, ApiResult, Problem, unprocessable};
 use rb_runtime::import::{ImportSource, ImportSummary, ImportedRun, fallback_run_id, file_stem};
 use rb_runtime::limits::MAX_NAME_CHARS;
 
-/// A transcript may be this long once it is unpacked.
+/// Maximum size of a transcript after decompression.
 const BYTES_MAX: usize = 64 << 20;
 /// Maximum number of diagnostics in a response; others are counted.
 const COMPLAINTS_MAX: usize = 50;
@@ -128,7 +128,7 @@ fn importer(sent: &Sent, bytes: &[u8]) -> ApiResult<&'static Importer> {
     })
 }
 
-/// Hands over each line with its number, or the whole with the first.
+/// Passes on each line with its number, or the whole body if no line number is given.
 fn each_piece(bytes: &[u8], line: Option<u64>, mut each: impl FnMut(&[u8], u64)) {
     let Some(first) = line else {
         each(bytes, 1);

@@ -31,7 +31,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
 struct Key {
     key_id: String,
     name: String,
-    /// The beginning of the secret, to recognise it by.
+    /// Prefix of the secret, for recognition.
     shown: String,
     org_id: String,
     /// Empty for all projects of the organisation.
@@ -72,7 +72,7 @@ struct NewKey {
     kind: KeyKind,
 }
 
-/// A new key with its secret.
+/// New key with its secret.
 #[derive(Serialize, ToSchema)]
 struct MadeKey {
     /// Only returned once.
@@ -81,7 +81,7 @@ struct MadeKey {
     key: Key,
 }
 
-/// A key that was revoked.
+/// Revoked key.
 #[derive(Serialize, ToSchema)]
 struct RevokedKey {
     /// `revoked`.

@@ -18,11 +18,11 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
 /// Caller.
 #[derive(Serialize, ToSchema)]
 struct Me {
-    /// The id of the key; `local` while the server needs none, `static-N` for the operator's N-th.
+    /// Id of the key; `local` while the server needs none, `static-N` for the operator's N-th.
     key_id: String,
-    /// The organisation the key belongs to; none for the operator.
+    /// Organisation of the key; none for the operator.
     org_id: Option<String>,
-    /// The project it is limited to.
+    /// Project of the key, if it is limited to one.
     project_id: Option<String>,
     /// The key has access to all organisations and manages keys.
     is_superuser: bool,

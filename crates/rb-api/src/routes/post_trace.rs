@@ -1,4 +1,5 @@
-//! Whole traces in: a run that is over, sent at once. Two shapes, the older one by steps, the newer one by model calls.
+//! Upload of complete traces: a finished run in one request. Two formats: the older one with steps, the newer one
+//! with model calls.
 
 use axum::Json;
 use axum::extract::State;
@@ -31,7 +32,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
 /// Either `steps` with `trace_id` and `outcome`, or `manifest` with `calls`.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct TraceBody {
-    /// A new one is made if it is left out.
+    /// Generated if missing.
     #[schema(max_length = 256)]
     trace_id: Option<String>,
     #[schema(max_items = 2000)]
@@ -81,7 +82,7 @@ pub(super) struct Stored {
     status: &'static str,
     trace_id: String,
     steps: usize,
-    /// The fields that were too long and were cut.
+    /// Fields that were truncated.
     truncated: Vec<String>,
 }
 
@@ -209,7 +210,7 @@ fn check_place(list: &str, at: usize, name: &str, index: u32) -> ApiResult<()> {
     Ok(())
 }
 
-/// The text of a message or a reply, in whichever way its provider nests it.
+/// Returns the text of a message or a response, in the format of any provider.
 fn text(message: &Map<String, Value>) -> String {
     ["content", "text", "message", "output"]
         .iter()
@@ -232,7 +233,7 @@ fn as_plain_text(value: &Value) -> String {
     }
 }
 
-/// A text as it is, anything else as JSON.
+/// Returns a text unchanged, and other values as JSON.
 fn as_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -247,7 +248,7 @@ fn argument(call: &Map<String, Value>) -> Option<&Value> {
     ["arguments", "args", "input"].iter().find_map(|name| inner.get(*name))
 }
 
-/// The newest answer of a tool among messages.
+/// Returns the latest tool result among messages.
 fn last_answer(messages: Option<&[Map<String, Value>]>) -> Option<String> {
     let is_tools = |message: &&Map<String, Value>| {
         let role = message.get("role").or_else(|| message.get("type")).and_then(Value::as_str);

@@ -82,7 +82,7 @@ pub(super) struct NewProfile {
 pub(super) struct ProfilePatch {
     #[schema(max_length = 4_000)]
     description: Option<String>,
-    /// Laid on top of the profile's own; a null takes one back.
+    /// Weights to merge into those of the profile; null removes one.
     #[serde(default)]
     weights: BTreeMap<String, Option<f64>>,
     #[serde(flatten)]
@@ -105,7 +105,7 @@ impl Whose {
     }
 }
 
-/// A profile that went.
+/// Deleted profile.
 #[derive(Serialize, ToSchema)]
 pub(super) struct DeletedProfile {
     /// `deleted`.
@@ -171,7 +171,7 @@ fn kept(extra: Map<String, Value>) -> impl Iterator<Item = (String, Value)> {
     extra.into_iter().filter(|(name, _)| !OURS.contains(&name.as_str()))
 }
 
-/// The built-in profiles, then the organisation's and, if a project is meant, the project's.
+/// Returns the built-in profiles, then those of the organisation and, if a project is given, of the project.
 #[utoipa::path(get, path = "/monitor/profiles", tag = "profiles", params(Whose), responses(
     (status = 200, body = [Profile]),
 ))]

@@ -53,7 +53,7 @@ struct Listed {
     org_name: Option<String>,
     /// Name of the key that created the run.
     api_key_name: Option<String>,
-    /// The agent's name.
+    /// Name of the agent.
     agent: Option<String>,
     model: Option<String>,
     /// `success`, `failure`, `other` or `unfinished`.
@@ -94,7 +94,7 @@ struct Run {
     org_id: String,
     project_id: String,
     task_profile: String,
-    /// The run that started this one; empty if none did.
+    /// Parent run; empty if there is none.
     parent_run_id: String,
     /// Name of the key that created the run.
     api_key_name: String,
@@ -404,7 +404,7 @@ struct Severity {
     danger: u64,
 }
 
-/// The runs of a framework.
+/// Runs of a framework.
 #[derive(Serialize, ToSchema)]
 struct Framework {
     runs: u64,
@@ -412,7 +412,7 @@ struct Framework {
     peak_score: f64,
 }
 
-/// A point of the curve.
+/// Point of the curve.
 #[derive(Serialize, ToSchema)]
 struct RunScore {
     run_id: String,

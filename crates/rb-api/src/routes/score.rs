@@ -14,11 +14,11 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(score))
 }
 
-/// A thought.
+/// Thought to score.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct ScoreBody {
     text: Option<String>,
-    /// Accepted and not needed: the score is of the text alone.
+    /// Accepted for compatibility; the score depends only on the text.
     #[serde(rename = "context")]
     _context: Option<String>,
 }

@@ -24,17 +24,17 @@ struct Scorer {
     suite: &'static str,
     /// Description.
     description: &'static str,
-    /// It fires at this score.
+    /// Score from which the monitor fires.
     threshold: f64,
-    /// The kind of failure it is a sign of.
+    /// Failure type that the monitor indicates.
     failure_type: &'static str,
-    /// Its weight under `coding`.
+    /// Weight under `coding`.
     weight: f64,
-    /// Its weight under each built-in profile.
+    /// Weight under each built-in profile.
     weights: BTreeMap<&'static str, f64>,
 }
 
-/// The monitors and their weights.
+/// Returns the monitors and their weights.
 #[utoipa::path(get, path = "/monitor/scorers", tag = "profiles", responses(
     (status = 200, body = [Scorer]),
 ))]

@@ -31,7 +31,7 @@ pub(super) struct StreamQuery {
     project_id: Option<String>,
 }
 
-/// Counts a stream for as long as it is open.
+/// Counts a stream while it is open.
 struct Open(Gauge);
 
 impl Open {
@@ -47,7 +47,7 @@ impl Drop for Open {
     }
 }
 
-/// Sends `ready`, then one `step` for every step that is stored.
+/// Sends `ready`, then one `step` for every stored step.
 #[utoipa::path(get, path = "/monitor/stream", tag = "telemetry", params(
     ("org_id" = Option<String>, Query),
     ("project_id" = Option<String>, Query),

@@ -29,14 +29,14 @@ use rb_runtime::limits::{
 };
 use rb_runtime::runs::assessment;
 
-/// A text that was shown to the model.
+/// Maximum length of a text that was shown to the model, in characters.
 const SHOWN_CHARS_MAX: usize = 8_000;
 
 pub(super) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(start)).routes(routes!(step)).routes(routes!(finish))
 }
 
-/// A run begins. Only `run_id` is needed; texts that are too long are cut.
+/// Start of a run. Only `run_id` is required; long texts are truncated.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct StartBody {
     #[schema(min_length = 1, max_length = 256)]
@@ -50,10 +50,10 @@ pub(super) struct StartBody {
     project_id: Option<String>,
     /// Profile of monitor weights; unknown names have the default weights.
     task_profile: Option<String>,
-    /// The run that started this one.
+    /// Parent run.
     parent_run_id: Option<String>,
-    /// Anything; `experiment_id` and `arm` make the run part of an experiment, `token_budget` and `model_routing` are
-    /// heeded by the walk.
+    /// Free-form metadata; `experiment_id` and `arm` assign the run to an experiment, `token_budget` and
+    /// `model_routing` are settings of the walk.
     metadata: Option<Map<String, Value>>,
 }
 
@@ -65,13 +65,13 @@ pub(super) struct Told {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<String>,
-    /// The fields that were too long and were cut.
+    /// Fields that were truncated.
     truncated: Vec<String>,
     /// Values that were changed or ignored.
     notes: Vec<String>,
 }
 
-/// Creates a run, or adds to its description.
+/// Creates a run, or updates its description.
 #[utoipa::path(post, path = "/monitor/runs", tag = "telemetry", request_body = StartBody, responses(
     (status = 201, body = Told), (status = 404, body = Problem),
 ))]
@@ -112,7 +112,7 @@ async fn start(
     Ok((StatusCode::CREATED, Json(told)))
 }
 
-/// One step. Only `step_index` is needed; texts and lists that are too long are cut.
+/// One step. Only `step_index` is required; long texts and lists are truncated.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct StepBody {
     #[schema(minimum = 0, maximum = 10000)]
@@ -121,7 +121,7 @@ pub(super) struct StepBody {
     /// Text, or any JSON.
     #[schema(value_type = serde_json::Value)]
     action_input: Option<Box<RawValue>>,
-    /// `(first call)` where nothing was done yet: such a row is kept and is no step.
+    /// `(first call)` before the first step: such a row is stored but is not a step.
     thought: Option<String>,
     observation: Option<String>,
     /// Message of the user before this step.
@@ -132,7 +132,7 @@ pub(super) struct StepBody {
     output_tokens: Option<u64>,
     cache_read_tokens: Option<u64>,
     cache_write_tokens: Option<u64>,
-    /// The model that was used.
+    /// Model that was used.
     step_model: Option<String>,
     injections: Option<Vec<String>>,
     injection_sources: Option<Vec<String>>,
@@ -153,11 +153,11 @@ pub(super) struct StepReply {
     fired: Vec<String>,
     /// Evidence of the monitors that fired.
     evidence: Vec<EvidenceOut>,
-    /// The fields that were too long and were cut.
+    /// Fields that were truncated.
     truncated: Vec<String>,
 }
 
-/// Why a monitor fired.
+/// Evidence of a fired monitor.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct EvidenceOut {
     monitor: String,

@@ -1,4 +1,4 @@
-//! Patterns for a situation, and whole traces in.
+//! Retrieval of patterns for a situation.
 
 use axum::Json;
 use axum::extract::State;
@@ -28,23 +28,23 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(retrieve))
 }
 
-/// A situation.
+/// Situation of the agent.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct RetrieveBody {
     /// Newest thought of the agent; empty for standing rules. Truncated to 64,000 characters.
     context: String,
-    /// `e1`, `e2` or `e3`; left to the server if empty.
+    /// `e1`, `e2` or `e3`; selected by the server if empty.
     tier: Option<TierIn>,
-    /// The same; `tier` wins.
+    /// Alias of `tier`; `tier` takes precedence.
     level: Option<TierIn>,
-    /// At most this many.
+    /// Maximum number of patterns.
     #[schema(minimum = 1, maximum = 50)]
     top_k: Option<u32>,
-    /// The model that will read them.
+    /// Model that receives the patterns.
     model: Option<String>,
     /// Ignored; accepted from older clients.
     customer_id: Option<String>,
-    /// Only patterns against this kind of failure.
+    /// Failure type of the patterns.
     failure_type: Option<String>,
     org_id: Option<String>,
     project_id: Option<String>,
@@ -76,24 +76,24 @@ impl TierIn {
 pub(super) struct Retrieved {
     /// Best first.
     traces: Vec<TraceOut>,
-    /// The organisation's allowance for this month is used up, so nothing was looked for.
+    /// The organisation's monthly quota is exhausted, so no patterns were retrieved.
     over_cap: bool,
 }
 
-/// A pattern that fits.
+/// Matching pattern.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct TraceOut {
     tier: &'static str,
     level: &'static str,
-    /// From 0 to 1; a standing rule fits everywhere.
+    /// From 0 to 1; 1 for standing rules.
     similarity: f64,
     pattern_id: String,
-    /// Under all names that clients read, `pattern_id` among them.
+    /// All field names that clients read, including `pattern_id`.
     fields: Map<String, Value>,
     failure_type: Option<String>,
     model_family: Option<String>,
     source_trace_id: Option<String>,
-    /// The pattern as a model reads it.
+    /// Text of the pattern for the model.
     insight: String,
 }
 

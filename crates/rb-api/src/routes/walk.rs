@@ -45,7 +45,7 @@ pub(super) struct WalkBody {
     step_index: u32,
     /// The model's visible text of the last turn.
     thought: Option<String>,
-    /// The tool it called.
+    /// Called tool.
     action: Option<String>,
     /// Input of the tool: text or any JSON.
     #[schema(value_type = serde_json::Value)]
@@ -56,9 +56,9 @@ pub(super) struct WalkBody {
     is_error: Option<bool>,
     /// Message of the user before this step.
     user_input: Option<String>,
-    /// The model that is about to be called; guidance is worded for it.
+    /// Model of the next call; guidance is worded for it.
     model: Option<String>,
-    /// The model that made the last turn.
+    /// Model of the last turn.
     step_model: Option<String>,
     /// Tokens of the last turn.
     tokens: Option<u64>,
@@ -67,17 +67,17 @@ pub(super) struct WalkBody {
     cache_read_tokens: Option<u64>,
     cache_write_tokens: Option<u64>,
     metadata: Option<Map<String, Value>>,
-    /// For a run that begins here: its task as the user put it.
+    /// Task as worded by the user, in the first request of a run.
     task: Option<String>,
-    /// For a run that begins here: which weights the monitors have.
+    /// Profile of monitor weights, in the first request of a run.
     task_profile: Option<String>,
     agent_name: Option<String>,
     framework: Option<String>,
     codebase_id: Option<String>,
-    /// For a run that begins here: a limit on its tokens. From four fifths on the agent is asked to wrap up.
+    /// Token budget, in the first request of a run. From 80% on, the agent is asked to finish.
     #[schema(minimum = 1)]
     token_budget: Option<u64>,
-    /// For a run that begins here: the model to call in a state, such as `{"SLOW": "a-stronger-model"}`.
+    /// Model to call in each state, such as `{"SLOW": "a-stronger-model"}`, in the first request of a run.
     model_routing: Option<BTreeMap<String, String>>,
     org_id: Option<String>,
     project_id: Option<String>,
@@ -87,9 +87,9 @@ pub(super) struct WalkBody {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum Decision {
-    /// Make the call as it is.
+    /// Send the request unmodified.
     GoOn,
-    /// Put `guidance` into the request.
+    /// Insert `guidance` into the request.
     Steer,
     /// End the run; `stop` contains the reason.
     Stop,
@@ -100,20 +100,20 @@ enum Decision {
 pub(super) struct WalkReply {
     run_id: String,
     step_index: u32,
-    /// This step was posted before; nothing was changed.
+    /// This step was posted before; the request changed nothing.
     repeated: bool,
     decision: Decision,
-    /// The text for the request, ready as it is; its first line marks it as ours.
+    /// Text to insert unmodified; its first line identifies it as guidance of ReasonBlocks.
     guidance: Option<String>,
     /// Sources of the guidance: `monitor`, `budget`, `e1`, `e2`, `e3`, `hand`.
     sources: Vec<&'static str>,
-    /// The patterns among them.
+    /// Patterns in the guidance.
     pattern_ids: Vec<String>,
     /// State of the run: `INIT`, `FAST`, `NORMAL`, `SLOW`, `SKIP` or `END`.
     state: &'static str,
     /// Difficulty score of the newest thought, from 0 to 1.
     difficulty: Option<f64>,
-    /// Every monitor's reading, from 0 (healthy) to 1 (worst).
+    /// Score of every monitor, from 0 (healthy) to 1 (worst).
     #[schema(value_type = BTreeMap<String, f64>)]
     scores: Scores,
     composite: f64,
@@ -122,19 +122,19 @@ pub(super) struct WalkReply {
     signals: Vec<String>,
     failure_type: Option<String>,
     evidence: Vec<Evidence>,
-    /// The model that should take the call instead.
+    /// Replacement model for this call.
     route: Option<String>,
     stop: Option<StopOut>,
     tokens_used: u64,
-    /// The share of the token budget that is used.
+    /// Used share of the token budget.
     budget_used: Option<f64>,
-    /// The allowance of guidance is used up for this month, so no pattern was looked for.
+    /// The monthly quota of guidance is exhausted, so no pattern was retrieved.
     over_cap: bool,
-    /// The fields that were too long and were cut.
+    /// Fields that were truncated.
     truncated: Vec<String>,
 }
 
-/// Why the run should end.
+/// Reason to end the run.
 #[derive(Debug, Serialize, ToSchema)]
 struct StopOut {
     /// `token_budget`.
@@ -189,7 +189,7 @@ fn pattern_id(item: &Item) -> Option<String> {
     }
 }
 
-/// Takes the description of the run out of a body.
+/// Removes the description of the run from a body and returns it.
 fn run_start(
     body: &mut WalkBody,
     run: &RunKey,
@@ -226,7 +226,7 @@ fn run_start(
 }
 
 impl WalkBody {
-    /// Takes the step out of the body.
+    /// Removes the step from the body and returns it.
     fn row(&mut self, run: RunKey, project: String, cuts: &mut Truncations) -> StepRow {
         let (action_input, input_is_structured) =
             cuts.input("action_input", self.action_input.as_deref());

@@ -1,4 +1,4 @@
-//! One of something, or a list of it.
+//! Object or list of objects.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,7 +7,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use utoipa::ToSchema;
 
-/// An object, or a list of such objects.
+/// Object, or a list of such objects.
 #[derive(ToSchema)]
 #[serde(untagged)]
 pub(super) enum OneOrMany<T> {
@@ -16,7 +16,7 @@ pub(super) enum OneOrMany<T> {
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
-    /// By what it begins with rather than by trial and error, so that a fault keeps its place.
+    /// Selects the variant by the first token instead of trying both, so that errors keep their position.
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
         reader.deserialize_any(Either(PhantomData))
     }
