@@ -1,4 +1,4 @@
-//! Answers as the providers give them, split everywhere.
+//! Responses of every provider, split at every byte.
 
 use super::*;
 use crate::dialects::{DIALECTS, by_id};
@@ -13,7 +13,7 @@ fn read<'a>(dialect: &str, is_stream: bool, chunks: impl Iterator<Item = &'a [u8
     reader.finish()
 }
 
-/// One line for what was seen; the same however the bytes are split.
+/// Formats the parsed response as one line, which must not depend on the split.
 #[track_caller]
 fn check(dialect: &str, is_stream: bool, bytes: &str) -> String {
     let bytes = bytes.as_bytes();

@@ -146,7 +146,7 @@ fn complaints_about_a_hostile_file_are_bounded_and_quick() {
     assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
 }
 
-/// Every door, with anything.
+/// Passes the bytes to the detection and to every importer.
 fn every_door(bytes: &[u8]) {
     let _ = sniff(bytes);
     for importer in &IMPORTERS {
@@ -171,7 +171,7 @@ proptest! {
         every_door(&bytes);
     }
 
-    /// Pieces of fixtures, put together anyhow and damaged: nearly right is the hardest.
+    /// Damages and combines parts of fixtures; almost valid input reaches the most code.
     #[test]
     fn no_damage_breaks_any_importer(
         pieces in prop::collection::vec((0..FIXTURES.len(), any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..4),
@@ -192,7 +192,7 @@ proptest! {
         every_door(&bytes);
     }
 
-    /// A fixture with a few bytes changed, through its own door.
+    /// Damages a few bytes of a fixture and reads it with every importer.
     #[test]
     fn a_damaged_fixture_is_read_as_far_as_it_goes(
         fixture in 0..FIXTURES.len(),

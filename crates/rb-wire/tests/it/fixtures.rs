@@ -1,10 +1,10 @@
-//! A miniature of every format, written by us: what is found in it, and that it is found by its content.
+//! Small sample file of every format: checks the detection and the imported runs.
 
 use rb_wire::transcripts::{IMPORTERS, Imported, Importer, sniff};
 
 use crate::render::render;
 
-/// A file of the folder `fixtures`, and the format it is in.
+/// File of the folder `fixtures` with its format.
 pub(crate) struct Fixture {
     pub(crate) name: &'static str,
     pub(crate) importer: &'static str,
@@ -48,7 +48,7 @@ fixtures! {
     "who-and-when": "who-and-when.json";
 }
 
-/// The importer with this name.
+/// Returns the importer with this id.
 pub(crate) fn importer(id: &str) -> &'static Importer {
     IMPORTERS.iter().find(|importer| importer.id == id).expect(id)
 }

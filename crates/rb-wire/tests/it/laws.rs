@@ -1,4 +1,4 @@
-//! Laws that no bytes may break. The tests try damaged bytes, the fuzz targets any.
+//! Invariants for any input. The tests use damaged bytes, the fuzz targets arbitrary ones.
 
 use rb_wire::body_edits::BodyEdits;
 use rb_wire::channel::Channel;
@@ -14,7 +14,7 @@ use serde_json::Value;
 const PATH: &str = "/v1beta/models/m:generateContent";
 const FRAGMENT: &str = "[REASONBLOCKS]\n\"ours\" \\ \u{1}";
 
-/// Whatever a body is, it is looked at without harm; and if it is JSON, it is JSON after every edit.
+/// Checks that any body is parsed without a panic, and that a JSON body remains JSON after every edit.
 pub(crate) fn request(body: &[u8]) {
     for dialect in DIALECTS {
         request_in(dialect, body);
@@ -59,7 +59,7 @@ fn request_in(dialect: &'static dyn Dialect, body: &[u8]) {
     }
 }
 
-/// Whatever a stream is, what is read of it does not depend on how it is cut.
+/// Checks that the result for a stream does not depend on its chunks.
 pub(crate) fn answer(bytes: &[u8]) {
     for dialect in DIALECTS {
         let read = |chunk_bytes: usize| -> Response {

@@ -1,4 +1,4 @@
-//! Good requests and answers, damaged in every way that a few bytes can.
+//! Valid requests and responses, damaged in every way that a few bytes allow.
 
 use proptest::prelude::*;
 
@@ -23,7 +23,7 @@ const STREAMS: [&str; 3] = [
     "event: response.output_item.done\ndata: {\"type\":\"response.output_item.done\",\"output_index\":1,\ndata: \"item\":{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"f\",\"arguments\":\"{}\"}}\n\ndata: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"usage\":{\"input_tokens\":1}}}",
 ];
 
-/// Bytes that mean something in one of the formats.
+/// Bytes with a meaning in one of the formats.
 const TELLING: &[u8] = b"{}[]\",:\\ \n\r0-eu\xff\x00";
 
 #[test]
@@ -50,7 +50,7 @@ fn one_byte_more_less_or_other_breaks_no_law() {
 
 #[test]
 fn what_broke_a_law_once_breaks_it_no_more() {
-    // A form feed is white space to Rust and none to JSON.
+    // A form feed is white space in Rust but not in JSON.
     laws::answer(b"\x0c\x0c,,");
 }
 
@@ -74,7 +74,7 @@ fn no_depth_of_nesting_breaks_a_law() {
     }
 }
 
-/// A piece of one text put in the place of a piece of another.
+/// Replaces a part of one text by a part of another.
 fn crossed(texts: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
     let piece = || (0..texts.len(), any::<prop::sample::Index>(), any::<prop::sample::Index>());
     (piece(), piece()).prop_map(move |((into, from, to), (of, start, end))| {

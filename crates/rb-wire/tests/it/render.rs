@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use rb_wire::model::{RecordedUsage, Run, RunInput, RunStep};
 use rb_wire::transcripts::Imported;
 
-/// Everything an importer found.
+/// Formats the complete result of an importer.
 pub(crate) fn render((runs, diagnostics): &Imported<'_>, width: usize) -> String {
     let mut text = String::new();
     for diagnostic in diagnostics {

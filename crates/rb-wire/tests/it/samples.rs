@@ -1,4 +1,4 @@
-//! Real transcripts: every file of a folder is recognised and read. Skipped where there is no such folder.
+//! Import of real transcripts: every file of a folder is recognised and read. Skipped if the folder is missing.
 
 use std::path::PathBuf;
 
