@@ -35,7 +35,7 @@ pub(crate) fn unpacked(bytes: Bytes, packing: &str, bytes_max: usize) -> ApiResu
     }
 }
 
-/// Reading and judging takes long enough to keep others waiting.
+/// Runs parsing and assessment on a blocking thread, because they would delay other requests.
 pub(crate) async fn off_the_path<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> ApiResult<T> {

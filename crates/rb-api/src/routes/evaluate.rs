@@ -90,7 +90,7 @@ struct Verdict {
     pattern_id: Option<String>,
     /// The monitors whose score reached their threshold.
     fired: Vec<String>,
-    /// Scores of the suite that was asked for.
+    /// Scores of the requested suite.
     #[schema(value_type = BTreeMap<String, f64>)]
     scores: Scores,
     /// Monitors of the other suite at their thresholds. They do not affect the composite or the guidance.

@@ -50,7 +50,7 @@ pub(super) struct RetrieveBody {
     project_id: Option<String>,
 }
 
-/// A tier, or none.
+/// Tier, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum TierIn {

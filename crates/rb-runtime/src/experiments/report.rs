@@ -172,7 +172,7 @@ pub(super) struct Finished {
 pub(super) struct Srm {
     pub(super) observed: Split<u64>,
     pub(super) expected: Split<f64>,
-    /// None if there are runs in an arm that should have none.
+    /// `None` if an arm with an expected size of zero has runs.
     chi_square: Option<f64>,
     pub(super) p_value: f64,
     /// The probability is below 0.01.

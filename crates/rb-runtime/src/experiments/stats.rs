@@ -30,7 +30,7 @@ pub(super) struct Difference {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct SampleRatio {
     pub(super) expected: (f64, f64),
-    /// Infinite if there are runs in an arm that should have none.
+    /// Infinite if an arm with an expected size of zero has runs.
     pub(super) chi_square: f64,
     pub(super) p_value: f64,
 }
@@ -79,8 +79,8 @@ pub(super) fn newcombe(on: Proportion, off: Proportion) -> Option<Difference> {
     })
 }
 
-/// The difference within each stratum, averaged by inverse variance. Strata that lack an arm say nothing about a
-/// difference and are left out; `None` if none remains.
+/// Returns the difference within strata, averaged by inverse variance. Strata with a single arm are omitted; `None`
+/// if none remains.
 pub(super) fn stratified(strata: &[(Proportion, Proportion)]) -> Option<Difference> {
     let (mut weights, mut weighted) = (0.0, 0.0);
     for (on, off) in strata {
@@ -96,13 +96,13 @@ pub(super) fn stratified(strata: &[(Proportion, Proportion)]) -> Option<Differen
     Some(Difference { delta, low: (delta - half).max(-1.0), high: (delta + half).min(1.0) })
 }
 
-/// Pearson's chi-square of two counts against the split that was asked for, with one degree of freedom.
+/// Pearson's chi-square of two counts against the planned split, with one degree of freedom.
 pub(super) fn sample_ratio(on: u64, off: u64, on_fraction: f64) -> SampleRatio {
     let total = as_f64(on + off);
     let expected = (total * on_fraction, total * (1.0 - on_fraction));
     let part = |observed: u64, expected: f64| {
         let off_by = as_f64(observed) - expected;
-        // Nothing was expected and nothing came.
+        // Avoids 0/0 for an arm without expected and observed runs.
         if off_by == 0.0 { 0.0 } else { off_by * off_by / expected }
     };
     let chi_square = part(on, expected.0) + part(off, expected.1);

@@ -8,8 +8,8 @@ use super::{ImportOutcome, ImportSummary, ImportedRun, plan};
 use crate::runs::{MAX_ATTEMPTS, RunError, RunService};
 
 impl RunService {
-    /// Brings a recorded run up to date. An imported run is never live, so its steps are compared with the store
-    /// rather than with a state in memory.
+    /// Updates a recorded run. An imported run is never live, so its steps are compared with the store rather than
+    /// with a state in memory.
     pub async fn import(&self, imported: ImportedRun) -> Result<(RunKey, ImportOutcome), RunError> {
         for _ in 0..MAX_ATTEMPTS {
             let planned = plan(&*self.store, imported.clone()).await?;
@@ -27,7 +27,7 @@ impl RunService {
         Err(RunError::Conflict { attempts: MAX_ATTEMPTS })
     }
 
-    /// Brings recorded runs up to date; `None` is a run without steps.
+    /// Updates recorded runs; `None` is a run without steps.
     pub async fn import_all(
         &self,
         runs: impl IntoIterator<Item = Option<ImportedRun>, IntoIter: Send>,

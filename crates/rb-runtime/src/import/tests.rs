@@ -54,7 +54,7 @@ async fn a_run_is_taken_once_and_grows() {
     let done = json!({ "run_id": "r", "task": "t", "outcome": "failure", "steps": steps(12) });
     assert_eq!(take(&*store, &done.to_string()).await, named(ImportOutcome::Updated { steps: 0 }));
     assert_eq!(take(&*store, &done.to_string()).await, named(ImportOutcome::Unchanged));
-    // A file that became shorter is believed too.
+    // A shorter file replaces the stored run as well.
     assert_eq!(take(&*store, &line("r", "t", 2)).await, named(ImportOutcome::Updated { steps: 2 }));
     let all = RunFilter { count_max: 9, ..RunFilter::default() };
     let runs = store.runs(&Scope::default(), &all).await.unwrap();

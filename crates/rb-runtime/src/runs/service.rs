@@ -370,7 +370,7 @@ impl RunService {
         self.patterns.record_uses(&decided.matches);
     }
 
-    /// Queues a step that is stored already, with what became known of it.
+    /// Queues an update of a stored step.
     pub fn amend(&self, row: Arc<StepRow>) {
         StepAmended { row: &row }.emit(&self.events);
         self.queue.put(Change::AmendStep(row));

@@ -11,7 +11,7 @@ fn step(thought: &str, tool: &str, input: &str, observation: &str) -> Value {
     json!({ "thought": thought, "action": tool, "action_input": input, "observation": observation })
 }
 
-/// An agent without trouble.
+/// Agent without failures.
 fn steady(n: usize) -> Vec<Value> {
     let file = format!("src/part{n}.rs");
     let mut steps = vec![

@@ -1,4 +1,4 @@
-//! Steering by hand, through the whole server.
+//! Operator messages through the whole server.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Limits that speak and act: for runs, keys and days, in tokens and dollars, over restarts.
+//! Budgets of runs, keys and days, in tokens and dollars, across restarts.
 
 use std::collections::BTreeMap;
 
