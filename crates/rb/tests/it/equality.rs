@@ -313,10 +313,11 @@ fn steering_integrations_agree() {
     );
 
     gateway(&server, &trace);
-    // The provider's last answer is the closing step.
-    let calls = trace.steps.len() - 1;
-    let rows = stored_steps(&server, "proxied", calls + 1);
-    same("gateway", &fields, &expected[..calls], &rows[1..=calls]);
+    // The provider's last answer is the closing step. No request follows it, so it gets no guidance.
+    let (calls, closing) = expected.split_at(expected.len() - 1);
+    let rows = stored_steps(&server, "proxied", expected.len() + 1);
+    same("gateway", &fields, calls, &rows[1..=calls.len()]);
+    same("gateway, closing step", &ALL, closing, &rows[expected.len()..]);
     let requests = provider.requests.lock().expect("requests").clone();
     for (at, (request, expected)) in requests[1..].iter().zip(&expected).enumerate() {
         for text in expected["texts"].as_array().into_iter().flatten() {
