@@ -355,7 +355,8 @@ pub fn mark_closing(row: &mut StepRow) {
     row.metadata.insert(CLOSING.to_owned(), true.into());
 }
 
-fn is_closing(row: &StepRow) -> bool {
+/// Returns `true` for a closing step.
+pub fn is_closing(row: &StepRow) -> bool {
     row.metadata.contains_key(CLOSING)
 }
 

@@ -10,7 +10,7 @@ use rb_engine::guidance::{OPERATOR_PREFIX, Source};
 use rb_store::{Change, RunKey, RunStart, Scope, StepRow, Store, StoreError};
 
 use super::decision::{CallContext, Decided, Decision};
-use super::live_run::{LiveRun, RunLoader, is_same_step, mark_closing, stored_steps};
+use super::live_run::{LiveRun, RunLoader, is_closing, is_same_step, mark_closing, stored_steps};
 use super::owner_cache::RunOwnerCache;
 use super::registry::LiveRuns;
 use super::session::{RunSession, changes};
@@ -330,6 +330,11 @@ impl RunService {
             self.queue.flush().await; // the replay reads the steps before
         }
         let mut live = self.loader.load(&run, Some(row.step_index)).await?;
+        // Another node may have continued the run; the version check below covers what is stored after this read.
+        let later = self.store.steps(&run, row.step_index, 1).await?;
+        if later.iter().any(|row| !is_closing(row)) {
+            return Ok(());
+        }
         row.project.clone_from(&live.project);
         let _ = live.before_call(&mut row);
         mark_closing(&mut row);

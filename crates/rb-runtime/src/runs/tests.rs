@@ -463,7 +463,8 @@ async fn a_discarded_plan_is_offered_again() {
         assert!(row.injection_sources.is_empty() && row.injections.is_empty());
         node.runs.amend(row);
     }
-    assert_eq!(shown, [["hand"], ["hand"]]);
+    assert_eq!(shown[0], shown[1]);
+    assert_eq!(shown[0][0], "hand");
     node.write_queue.flush().await;
     assert_counters_match_rows(&node, "r").await;
 }
@@ -557,4 +558,24 @@ async fn a_closing_step_is_stored_once_and_applied_when_the_run_continues() {
         assert_eq!(scores(rows(&node, "r").await), scores(rows(&plain, "r").await), "{case}");
         assert!((counter(&node, "steps_total") - 8.0).abs() < 1e-9, "{case}");
     }
+}
+
+#[tokio::test]
+async fn a_closing_step_does_not_replace_a_step_of_another_node() {
+    let store = store().await;
+    store.set_shared(true);
+    let (first, second) = (node(&store).await, node(&store).await);
+    let (description, companion) = (|| start("r"), || None);
+    for (node, index) in [(&first, 0), (&second, 1)] {
+        let call = queued(&description, &companion);
+        let mut session = node.runs.lock(&key("r")).await;
+        session.load().await.unwrap();
+        session.decide(&call, vec![step("r", index)]).await.unwrap();
+    }
+    // The first node still holds the state before the second step.
+    let closing = StepRow { action: None, action_input: None, observation: None, ..step("r", 1) };
+    first.runs.close(closing).await.unwrap();
+    let stored = rows(&first, "r").await;
+    assert_eq!(stored.len(), 2);
+    assert_eq!(stored[1].action.as_deref(), Some("bash"));
 }
