@@ -72,7 +72,8 @@ fn the_child_keeps_its_output_and_exit_code_and_the_run_gets_the_outcome() {
     );
     let printed = text(&output.stderr);
     assert!(
-        printed.starts_with("\nReasonBlocks  1 run, 1 step, 1,010 tokens (0 from the cache), $0.0"),
+        printed
+            .starts_with("\nReasonBlocks  1 run, 2 steps, 1,010 tokens (0 from the cache), $0.0"),
         "{printed}"
     );
     assert!(printed.contains("rb show --data-dir "), "{printed}");
