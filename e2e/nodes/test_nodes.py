@@ -208,7 +208,7 @@ def test_steps_without_a_database_are_kept_in_the_backlog(postgres: Postgres, tm
     answered = load.end(nodes[2])
     late = nodes[0].run("begun%20without", steps=5)
     assert late["agent_name"] == "late"
-    print(f"the database killed: steps were taken without it, and all nodes had reply it everything {recovery * 1000:.0f} ms "
+    print(f"database killed: steps were accepted without it; all nodes had written their backlog {recovery * 1000:.0f} ms "
           f"after it was back ({time.monotonic() - begun:.1f} s with a node that started again); "
           f"{answered} steps answered, none lost")
     for node in nodes:
@@ -238,7 +238,7 @@ def test_cut_network_loses_no_step(how: str, postgres: Postgres, tmp_path: Path)
     whole = load.settled()
     load.wait_for(50)
     answered = load.end(nodes[0])
-    print(f"the network cut for 3.5 s ({how}): answered again {recovery * 1000:.0f} ms after it was mended, everything reply "
+    print(f"the network cut for 3.5 s ({how}): answered again {recovery * 1000:.0f} ms after it was restored, backlog written "
           f"after {(recovery + whole) * 1000:.0f} ms; {answered} steps answered, none lost")
     for node in nodes:
         node.stop()
