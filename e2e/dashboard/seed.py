@@ -139,7 +139,7 @@ def runs(server: Server, rng: random.Random, count: int) -> None:
             framework="langchain",
             codebase_id="acme/shop",
         )
-        (walk if at % 2 else tell)(server, run_id, (good if is_good else loops)(rng), rng, **about)
+        (walk if at % 2 else report)(server, run_id, (good if is_good else loops)(rng), rng, **about)
         outcome = "success" if is_good and rng.random() < 0.9 else "failure: tests fail"
         server.post(f"/monitor/runs/{run_id}/finish", outcome=outcome)
 

@@ -16,7 +16,7 @@ import pytest
 import trustme
 from hypercorn.config import Config
 
-from rb_server import ANSWERS_WITHIN_S, Server, free_port
+from rb_server import RESPONSE_TIMEOUT_S, Server, free_port
 
 AT_ONCE = 12
 """Number of agents with concurrent requests."""
@@ -91,7 +91,7 @@ def ask(gateway: Server, number: int) -> Any:
     body = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": [{"role": "user", "content": f"go {number}"}]}
     headers = {"content-type": "application/json", "x-api-key": "sk-secret"}
     request = urllib.request.Request(f"{gateway.url}/anthropic/v1/messages", json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request, timeout=ANSWERS_WITHIN_S) as reply:
+    with urllib.request.urlopen(request, timeout=RESPONSE_TIMEOUT_S) as reply:
         return json.load(reply)
 
 

@@ -1,6 +1,6 @@
 //! Terminal output: results go to standard output, everything else to standard error.
 //!
-//! Text from transcripts is untrusted. Callers pass it through [`escape_control`], [`short`] or [`fitted`].
+//! Text from transcripts is untrusted. Callers pass it through `escape_control`, `short` or `fitted`.
 
 /// Full-screen mode.
 mod terminal;
