@@ -96,7 +96,8 @@ def test_run_without_id_is_recognised_by_its_messages(gateway: Gateway) -> None:
         deadline = time.monotonic() + 10
         while True:
             rows = [row for row in gateway.get("/v1/monitor/runs?limit=50") if row["model"] == model]
-            if len(rows) == runs and all(row["step_count"] == calls for row in rows):
+            # A step for each call, and the final answer as the closing step.
+            if len(rows) == runs and all(row["step_count"] == calls + 1 for row in rows):
                 break
             assert time.monotonic() < deadline, f"one run for each conversation: {rows}"
             time.sleep(0.05)
