@@ -1,6 +1,6 @@
 //! Generated coding-agent runs, identical on every machine: about 2 KB of text per step.
 //!
-//! Every [`PERIOD`] steps use the same tools in the same order, so that any window of that length is comparable with any
+//! Every `PERIOD` steps use the same tools in the same order, so that any window of that length is comparable with any
 //! other. Thoughts contain no retractions, which would end the work of the `hedge` monitor.
 
 use fastrand::Rng;

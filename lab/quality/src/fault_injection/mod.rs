@@ -3,7 +3,7 @@
 //! Outcomes are a noisy label; an injected fault is exact. Its texts are general English and common commands in the form of
 //! the run's tools, drawn from many templates so that no monitor can be fitted to a phrase.
 //!
-//! **Invariants.** Steps before [`FaultyRun::changed_from`] are those of the source run. The same run, kind and seed give the
+//! **Invariants.** Steps before `FaultyRun::changed_from` are those of the source run. The same run, kind and seed give the
 //! same fault independent of other runs (except drift, which copies from them). `docs/figures.json` depends on every draw.
 
 /// Tools and style of the agent.
