@@ -8,7 +8,7 @@
 //! held out. The tests below repeat the fit and compare the constants with it. Two more features were evaluated on the
 //! odd groups: the length of the texts made the result worse, and the overlap of rare words did not improve it (log-loss
 //! 0.432 instead of 0.434). The curve therefore depends only on the cosine, and a threshold can be converted to a cosine
-//! for the search ([`Calibration::cosine_at`]).
+//! for the search (`Calibration::cosine_at`).
 //!
 //! **Quality on the held-out half** (40 pairs per label). At 0.8 the results are 7 rephrasings, 1 related pair and no
 //! unrelated one; at 0.7 they are 11, 3 and none. Precision is as stated, recall is low: most rephrasings are below both

@@ -18,7 +18,7 @@
 //! ```
 //!
 //! **Guarantees.** No network access and no download, at build time or run time. The same text always gives the same
-//! vector. The cost of a text is bounded ([`MAX_PIECES`], [`MAX_TEXT_BYTES`]). The crate depends on no other crate of the
+//! vector. The cost of a text is bounded (`MAX_PIECES`, `MAX_TEXT_BYTES`). The crate depends on no other crate of the
 //! workspace, and its interface does not use JSON.
 
 /// Calibration of cosines to similarities.

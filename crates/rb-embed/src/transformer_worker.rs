@@ -1,7 +1,7 @@
-//! Worker thread that owns a [`Transformer`], which takes milliseconds per text and cannot be sent between threads.
+//! Worker thread that owns a `Transformer`, which takes milliseconds per text and cannot be sent between threads.
 //!
-//! The worker has two queues. Batch jobs ([`TransformerWorker::embed`]) are processed in order; urgent jobs
-//! ([`TransformerWorker::embed_within`]) preempt them after the current text and have a timeout.
+//! The worker has two queues. Batch jobs (`TransformerWorker::embed`) are processed in order; urgent jobs
+//! (`TransformerWorker::embed_within`) preempt them after the current text and have a timeout.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;

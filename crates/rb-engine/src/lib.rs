@@ -22,7 +22,7 @@
 //! # Ok::<(), rb_engine::config::ConfigError>(())
 //! ```
 //!
-//! Steering a run is [`run::Run`]: `before_model`, `plan`, `record`, `finish`.
+//! Steering a run is `run::Run`: `before_model`, `plan`, `record`, `finish`.
 //!
 //! Modules depend on each other in this order: `step`, `analysis`, `evidence`, `guidance`, `monitors`, `policy`,
 //! `config`, `run`.

@@ -1,7 +1,7 @@
 //! Evaluation of the monitors on labelled runs: how often they fire on successes and failures, how well the composite
 //! separates the two, and how well alarms agree with labelled steps.
 //!
-//! No IO: the caller reads files and passes [`corpus::LabelledRun`]s. Deterministic: the same runs and the same seed give
+//! No IO: the caller reads files and passes `corpus::LabelledRun`s. Deterministic: the same runs and the same seed give
 //! the same report on any machine.
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! The result of an evaluation. Serialised as JSON for programs; [`crate::table`] is its text form.
+//! The result of an evaluation. Serialised as JSON for programs; `crate::table` is its text form.
 
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! Application services of ReasonBlocks, shared by the gateway, the API and the dashboard.
 //!
-//! This crate has no HTTP server and no HTML. Services take what they need; [`Runtime`] only holds them.
+//! This crate has no HTTP server and no HTML. Services take what they need; `Runtime` only holds them.
 
 /// API keys and callers.
 pub mod auth;

@@ -1,8 +1,8 @@
 //! Metrics and events of steps, emitted in one place for every way a step enters a run.
 //!
-//! The API stores a step once it is complete and emits [`StepStored`]. The gateway stores a step when the request is
-//! sent and completes it later, so it emits the parts as they become known: [`StepAssessed`], [`GuidanceInjected`]
-//! and [`StepCharged`].
+//! The API stores a step once it is complete and emits `StepStored`. The gateway stores a step when the request is
+//! sent and completes it later, so it emits the parts as they become known: `StepAssessed`, `GuidanceInjected`
+//! and `StepCharged`.
 
 use rb_engine::monitors;
 use rb_store::StepRow;

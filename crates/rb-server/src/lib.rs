@@ -1,6 +1,6 @@
 //! The server: configuration, composition of the surfaces, router, middleware and listener.
 //!
-//! [`App`] is built from a checked [`config::Config`] and a store; [`serve`] runs it on a listener until it is stopped.
+//! `App` is built from a checked `config::Config` and a store; `serve` runs it on a listener until it is stopped.
 
 /// HTTP client of a running server, for the command line.
 pub mod api_client;

@@ -1,9 +1,9 @@
 //! Persistent storage of runs, steps, patterns, findings, profiles and keys.
 //!
-//! The trait [`Store`], made of one trait per area, has two backends, SQLite and PostgreSQL; both pass the contract
+//! The trait `Store`, made of one trait per area, has two backends, SQLite and PostgreSQL; both pass the contract
 //! suite in `rb-testkit`. All
-//! writes go through [`Store::apply`] as a list of [`Change`]s that is applied atomically and is durable when the
-//! call returns. Each kind of read has its own method, most of them limited by a [`Scope`].
+//! writes go through `Store::apply` as a list of `Change`s that is applied atomically and is durable when the
+//! call returns. Each kind of read has its own method, most of them limited by a `Scope`.
 //!
 //! **Promises.** No HTTP. Ids and times come from the caller: the store reads no wall clock, and the row numbers that
 //! the database assigns never leave it.

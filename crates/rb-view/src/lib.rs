@@ -1,7 +1,7 @@
 //! Renders runs as HTML with inline SVG charts. No IO.
 //!
-//! `from_store` and `from_transcript` build a [`RunView`]; `rb report` writes it to one file, the dashboard puts it into
-//! its pages. Every text of a run goes through [`text::EscapedText`], which escapes it, makes invisible characters
+//! `from_store` and `from_transcript` build a `RunView`; `rb report` writes it to one file, the dashboard puts it into
+//! its pages. Every text of a run goes through `text::EscapedText`, which escapes it, makes invisible characters
 //! visible and truncates it; the templates escape everything else.
 
 /// API reference from an OpenAPI document.

@@ -28,7 +28,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A [`response_reader::ResponseReader`] reads the response while it passes.
+//! A `response_reader::ResponseReader` reads the response while it passes.
 #![warn(missing_docs)]
 
 /// Edits of a request body that keep every other byte.

@@ -1,7 +1,7 @@
 //! Rule about the wording of comments: the rate of each idiom may only fall.
 //!
 //! `xtask/prose.toml` records occurrences per 1,000 comment lines. A rate above the recorded one breaks the rule. When a
-//! rate has fallen clearly, [`hints`] suggests to lower the record.
+//! rate has fallen clearly, `hints` suggests to lower the record.
 
 use anyhow::{Context as _, Result};
 

@@ -1,6 +1,6 @@
 //! Findings of agents about a codebase, with semantic search.
 //!
-//! A codebase is often named `org/repo`; see [`crate::path_ids`].
+//! A codebase is often named `org/repo`; see `crate::path_ids`.
 
 /// Object or list of objects.
 mod one_or_many;

@@ -1,8 +1,8 @@
 //! Analysis of a step in the context of its run, for the semantic monitors.
 //!
 //! The monitors ask the same questions (is the result new, was it requested before, how similar are the actions), so
-//! the answers are computed once per step, and the past is stored once per run, in [`History`]. Its memory is bounded:
-//! the last [`RECENT_MAX`] actions, four filters, and a few counters.
+//! the answers are computed once per step, and the past is stored once per run, in `History`. Its memory is bounded:
+//! the last `RECENT_MAX` actions, four filters, and a few counters.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! All phrases that are searched for in thoughts and observations: one table, one automaton, one pass over each text.
 //!
-//! To search for something else, add a [`Cue`] and a row to [`TABLE`].
+//! To search for something else, add a `Cue` and a row to `TABLE`.
 
 use std::sync::LazyLock;
 

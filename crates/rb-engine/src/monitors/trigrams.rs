@@ -1,7 +1,7 @@
 //! Sets of three-character pieces, to measure the overlap of two texts.
 //!
 //! A set is a sorted list of pieces, each packed into one number without loss (three times 21 bits). It holds at most
-//! [`PIECES_MAX`] pieces. A larger text is represented by a sample that is chosen by the value of the pieces, so that
+//! `PIECES_MAX` pieces. A larger text is represented by a sample that is chosen by the value of the pieces, so that
 //! overlaps remain comparable and memory is bounded.
 
 /// Maximum number of pieces in a set.

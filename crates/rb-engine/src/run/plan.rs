@@ -1,4 +1,4 @@
-//! Values that pass between the engine and the host: [`PreCall`] before the lookups, [`Plan`] before the model call.
+//! Values that pass between the engine and the host: `PreCall` before the lookups, `Plan` before the model call.
 
 use std::sync::Arc;
 

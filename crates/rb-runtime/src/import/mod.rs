@@ -1,6 +1,6 @@
 //! Import of recorded runs: assessed like `rb check` does, without guidance.
 //!
-//! An [`ImportedRun`] is built from a parsed run on any thread. [`plan`] compares it with the store and returns the
+//! An `ImportedRun` is built from a parsed run on any thread. `plan` compares it with the store and returns the
 //! missing changes: a run imported before is updated, never duplicated, and a live run is never changed.
 
 /// Difference between an imported run and the store.

@@ -1,7 +1,7 @@
 //! Retrieval of guidance patterns and findings by meaning.
 //!
 //! All patterns are in memory. A change made on this node is visible to the next query, one made by another node within
-//! [`REFRESH_INTERVAL`]. E1 patterns are visible to their organisation only, E2 and E3 patterns to all. A pattern matches
+//! `REFRESH_INTERVAL`. E1 patterns are visible to their organisation only, E2 and E3 patterns to all. A pattern matches
 //! if the similarity reaches the gate of its tier and its own threshold.
 
 /// Embedder of the monitors.

@@ -1,7 +1,7 @@
 //! Registry of live runs: one lock per run, which holds the run's engine state.
 //!
 //! A run is a fold over its steps, so the state is only a cache. Requests for one run are serialised in order of arrival
-//! by its [`RunGuard`]; other runs are not affected. State that was changed but not stored is dropped, so memory is
+//! by its `RunGuard`; other runs are not affected. State that was changed but not stored is dropped, so memory is
 //! never ahead of the store.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Middleware; [`crate::router::service`] lists it in order.
+//! Middleware; `crate::router::service` lists it in order.
 
 /// Cross-origin requests.
 pub(crate) mod cors;

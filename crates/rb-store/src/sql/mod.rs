@@ -2,7 +2,7 @@
 //!
 //! A statement is a text with `?` for each value; PostgreSQL numbers them. `table` lists the columns of each row type
 //! once, and each area of the [`Store`](crate::Store) has a module with its statements, implemented for every
-//! [`Database`].
+//! `Database`.
 
 /// Writes outside of runs and steps.
 mod changes;

@@ -1,7 +1,7 @@
 //! Contract suite of the store: one named check per property of the trait.
 //!
-//! The tests of a backend run each check of [`ALL`] on an empty store; a failure states the found and the expected
-//! value. [`recount`] checks the aggregates after any sequence of changes, for property tests.
+//! The tests of a backend run each check of `ALL` on an empty store; a failure states the found and the expected
+//! value. `recount` checks the aggregates after any sequence of changes, for property tests.
 
 /// Aggregates.
 mod aggregates;

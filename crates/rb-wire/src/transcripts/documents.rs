@@ -1,7 +1,7 @@
 //! Input of JSON importers: splits a text into documents and collects runs and diagnostics.
 //!
 //! A text contains one JSON document, several consecutive documents, or one per line. Each is validated before an
-//! importer reads it. A truncated or damaged document is passed on up to the damage. If one of the [`REPAIRS`]
+//! importer reads it. A truncated or damaged document is passed on up to the damage. If one of the `REPAIRS`
 //! makes a damaged text valid, the repaired text is read instead.
 
 use memchr::{memchr, memchr_iter, memmem};

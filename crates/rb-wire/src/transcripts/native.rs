@@ -2,7 +2,7 @@
 //!
 //! **Shape.** `{"run_id", "task", "agent", "model", "outcome", "labels": {…}, "steps": [{"thought", "action",
 //! "action_input", "observation", "is_error"}, …]}`. Only `steps` is required; unknown keys are skipped. The other
-//! fields of [`Run`] and [`RunStep`] use their Rust names as keys.
+//! fields of `Run` and `RunStep` use their Rust names as keys.
 //!
 //! **Steps** are read as in the Python reference: the tool is `action`, or the first of `tool_calls`; texts of
 //! another type are empty; `is_error` (or `observation_is_error`) is true if it is truthy in Python. An

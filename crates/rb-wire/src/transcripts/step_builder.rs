@@ -1,6 +1,6 @@
 //! Conversion of a conversation to steps, including the assignment of tool results to their calls.
 //!
-//! A conversation is a sequence of [`Event`]s. A turn of the model becomes one step per tool call, or a single step
+//! A conversation is a sequence of `Event`s. A turn of the model becomes one step per tool call, or a single step
 //! if it contains only text. The text and token counts of a turn are attached to its first step. A result is
 //! assigned to the call with the same id; without ids, to the oldest pending call of that tool, or to the oldest
 //! pending call. A user message is attached to the step that follows it; the first one is the task.

@@ -1,6 +1,6 @@
 //! Removes text that differs from call to call without meaning anything: ids, addresses, times, temporary paths.
 //!
-//! One pass over the text. The [`Level`] determines what is removed: a date in a request is an argument, the same date
+//! One pass over the text. The `Level` determines what is removed: a date in a request is an argument, the same date
 //! in a log line is noise. So requests lose only colour codes and spacing, outputs also clock times and addresses, and
 //! error messages also numbers.
 

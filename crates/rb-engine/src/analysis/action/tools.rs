@@ -1,6 +1,6 @@
 //! Classifies tools: a table of known names, and the words of the name for all others.
 //!
-//! A host can override both with [`ToolPolicies`].
+//! A host can override both with `ToolPolicies`.
 
 use std::collections::BTreeMap;
 
