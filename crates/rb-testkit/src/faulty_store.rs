@@ -18,7 +18,7 @@ pub enum Fault {
     None,
     /// Every call fails at once.
     Unavailable,
-    /// Every call fails after [`LOCK_TIMEOUT`].
+    /// Every call fails after `LOCK_TIMEOUT`.
     Locked,
     /// Reads succeed, writes fail.
     DiskFull,
