@@ -17,8 +17,11 @@ KEY = "operators-key-for-the-pages"
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server without keys."""
-    server = Server(tmp_path_factory.mktemp("open") / "data", MAX_BODY_BYTES="30000000").start()
+    """A server without keys, with standing rules."""
+    data_dir = tmp_path_factory.mktemp("open") / "data"
+    data_dir.mkdir()
+    (data_dir / "config.toml").write_text("standing_rules = true\n")
+    server = Server(data_dir, MAX_BODY_BYTES="30000000").start()
     seed.fill(server)
     yield server
     server.stop()
