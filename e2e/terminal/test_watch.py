@@ -75,7 +75,7 @@ def test_runs_are_drawn_and_the_terminal_is_restored(server: Server, end: Any) -
     for at in range(10):
         server.post("/monitor/runs/runs%2Fwith%20a%20slash/steps", step_index=at, thought="Let me run it again.",
                     action="bash", action_input="pytest", observation="1 failed")
-    screen.until(b"diversity")
+    screen.until(b"semantic_loop")
     screen.type(b"\r")
     screen.until(b"Let me run it again.")
     end(screen)
