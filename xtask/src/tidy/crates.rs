@@ -25,7 +25,7 @@ const NETWORK: &[&str] = &["axum", "hyper", "reqwest", "tokio", "tonic", "ureq"]
 const TERMINAL: &[&str] =
     &["anstream", "anstyle", "clap", "crossterm", "indicatif", "terminal_size"];
 
-/// All layers, lowest first. A row may precede its crate: rules apply to a crate once it exists.
+/// All layers, lowest first.
 ///
 /// A new crate needs a separate artifact, heavy dependencies, or a promise about dependencies it does not have. It is
 /// added here and in ARCHITECTURE.md, with a decision.
@@ -170,9 +170,6 @@ const LAYERS: [Layer; 18] = [
     Layer { name: "xtask", internal: &[], external: External::AllBut(NETWORK) },
 ];
 
-/// Rows of crates that a later change adds.
-const PLANNED: [&str; 3] = ["rb-gateway", "rb-api", "rb-dashboard"];
-
 /// Crates that may appear only under `dev-dependencies`.
 const DEV_ONLY: [&str; 1] = ["rb-testkit"];
 
@@ -184,7 +181,7 @@ pub(super) fn set(repository: &Repository) -> Result<Vec<String>> {
     let found: Vec<String> = manifests(repository).map(|(name, _)| name).collect();
     let found: Vec<&str> = found.iter().map(String::as_str).collect();
     for layer in &LAYERS {
-        if !found.contains(&layer.name) && !PLANNED.contains(&layer.name) {
+        if !found.contains(&layer.name) {
             problems.push(format!("{} is missing", layer.name));
         }
     }
@@ -346,18 +343,16 @@ mod tests {
     }
 
     #[test]
-    fn planned_crates_may_be_missing_and_others_may_not() {
+    fn every_crate_of_the_list_must_exist() {
         let crates: Vec<&str> = LAYERS.map(|layer| layer.name).into_iter().collect();
-        let existing = crates.iter().filter(|name| !PLANNED.contains(name));
-        let rows: Vec<String> =
-            existing.clone().map(|name| format!("| `{name}` | x |\n")).collect();
+        let rows: Vec<String> = crates.iter().map(|name| format!("| `{name}` | x |\n")).collect();
         let table = rows.concat();
         let path = |name: &&str| match name.strip_prefix("lab-") {
             Some(name) => format!("lab/{name}/Cargo.toml"),
             None if *name == "xtask" => "xtask/Cargo.toml".to_owned(),
             None => format!("crates/{name}/Cargo.toml"),
         };
-        let paths: Vec<String> = existing.map(path).collect();
+        let paths: Vec<String> = crates.iter().map(path).collect();
         let mut files: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), "")).collect();
         files.push(("ARCHITECTURE.md", &table));
         assert_eq!(set(&Repository::of(&files)).unwrap(), Vec::<String>::new());
